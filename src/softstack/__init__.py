@@ -1,0 +1,39 @@
+"""softstack: differentiable stacks and queues for PyTorch."""
+
+from softstack.controllers import CONTROLLERS, Heads
+from softstack.errors import BadInput
+from softstack.memory import (
+    MEMORIES,
+    Instructions,
+    Memory,
+    MemoryState,
+    NoMemory,
+    Queue,
+    Stack,
+    queue_scan,
+    stack_scan,
+)
+from softstack.networks import BufferedStackRNN, BufferedState, StackCell, StackRNN, State, Trace
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CONTROLLERS",
+    "MEMORIES",
+    "BadInput",
+    "BufferedStackRNN",
+    "BufferedState",
+    "Heads",
+    "Instructions",
+    "Memory",
+    "MemoryState",
+    "NoMemory",
+    "Queue",
+    "Stack",
+    "StackCell",
+    "StackRNN",
+    "State",
+    "Trace",
+    "queue_scan",
+    "stack_scan",
+]

@@ -1,0 +1,42 @@
+"""§2.3: the read-only input buffer and the write-only output buffer, both neural queues.
+
+The recurrences for ι and ξ are misprinted in the paper: what is subtracted is the strength of item j - 1,
+as in §2.1, not of item j (taken literally, nothing could be read after one whole item is dequeued).
+"""
+
+import torch
+from torch import Tensor
+
+from softstack.memory import MemoryState, before, pop, push, read
+
+
+def fill(buffer: MemoryState, x: Tensor, live: Tensor | None = None) -> MemoryState:
+    """I_0: the items of x (B, T, k) behind those already there, each with strength 1 (0 where padding)."""
+    strengths = x.new_ones(x.shape[:-1]) if live is None else live
+    return MemoryState(torch.cat((buffer.V, x), -2), torch.cat((buffer.s, strengths), -1))
+
+
+def take(buffer: MemoryState, i: Tensor) -> tuple[MemoryState, Tensor]:
+    """Dequeue with strength i_{t-1}, then read x_t from the front with strength 1."""
+    buffer = MemoryState(buffer.V, pop(buffer.s, i, before))
+    return buffer, read(buffer, before)
+
+
+def give(buffer: MemoryState, y: Tensor, o: Tensor) -> MemoryState:
+    """Enqueue y_t with strength o_t."""
+    return push(buffer, y, o)
+
+
+def read_off(buffer: MemoryState, items: int, *, discard_first: bool = False) -> Tensor:
+    """The output sequence (B, items, K): whole items taken from the front until nothing is left.
+
+    The first item is read before anything is dequeued, as the input buffer is with i_0 = 0. The paper, and
+    the authors' code, dequeue first, which throws the first whole item away: `discard_first=True`.
+    """
+    one = buffer.s.new_ones(buffer.s.shape[:-1])
+    sequence = []
+    for j in range(items):
+        strength = one if j or discard_first else torch.zeros_like(one)
+        buffer, y = take(buffer, strength)
+        sequence.append(y)
+    return torch.stack(sequence, -2) if sequence else buffer.V[..., :0, :]

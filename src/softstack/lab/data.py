@@ -1,0 +1,111 @@
+"""Examples, what a network is given of them, and files of them.
+
+A data file is TSV, one example a line: input symbols, a tab, target symbols, separated by spaces, with `_`
+where nothing is scored.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple, TextIO
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from softstack.errors import BadInput
+
+if TYPE_CHECKING:
+    from softstack.lab.tasks import Task
+
+Split = Literal["train", "dev", "test"]
+SPLITS: tuple[Split, ...] = ("train", "dev", "test")
+UNSCORED = "_"
+
+
+class Example(NamedTuple):
+    """A string and what the network should say at each of its positions; None where nothing is scored."""
+
+    input: tuple[str, ...]
+    target: tuple[str | None, ...]
+
+
+class Dataset(NamedTuple):
+    """n examples as indices into the task's alphabet, padded to T."""
+
+    x: Tensor  # (n, T) input symbols
+    y: Tensor  # (n, T) targets; 0 where the mask is not set
+    mask: Tensor  # (n, T) bool: scored
+
+    def trimmed(self) -> "Dataset":
+        """Without the last columns in which nothing is scored: a causal network cannot tell."""
+        scored = self.mask.any(0).nonzero()
+        end = int(scored[-1]) + 1 if len(scored) else 0
+        return Dataset(self.x[:, :end], self.y[:, :end], self.mask[:, :end])
+
+
+def encode(task: "Task", examples: Sequence[Example], length: int = 0) -> Dataset:
+    """Examples padded with the task's padding symbol to the longest, or to `length` if that is more."""
+    index = {symbol: k for k, symbol in enumerate(task.alphabet)}
+    steps = max([length, *(len(example.input) for example in examples)])
+    x = np.full((len(examples), steps), index[task.padding])
+    y = np.zeros_like(x)
+    mask = np.zeros(x.shape, dtype=bool)
+    for row, (symbols, targets) in enumerate(examples):
+        x[row, : len(symbols)] = [index[symbol] for symbol in symbols]
+        scored = [t for t, target in enumerate(targets) if target is not None]
+        y[row, scored] = [index[target] for target in targets if target is not None]
+        mask[row, scored] = True
+    return Dataset(torch.from_numpy(x), torch.from_numpy(y), torch.from_numpy(mask))
+
+
+def check_symbols(task: "Task", symbols: Sequence[str], where: str = "") -> None:
+    """Refuse an empty string and a symbol that is not one of the task's inputs."""
+    if not symbols:
+        raise BadInput(f"{where}the input is empty: give at least one of {' '.join(task.inputs)}")
+    for symbol in symbols:
+        if symbol not in task.inputs:
+            raise BadInput(
+                f"{where}{symbol!r} is not an input symbol of {task.name}: "
+                f"accepted are {' '.join(task.inputs)}, separated by spaces"
+            )
+
+
+def write_tsv(file: TextIO, examples: Iterable[Example]) -> None:
+    for symbols, targets in examples:
+        file.write(" ".join(symbols) + "\t" + " ".join(t or UNSCORED for t in targets) + "\n")
+
+
+def read_tsv(path: Path, task: "Task") -> list[Example]:
+    """The examples of a file, or a BadInput that names the line and what is wrong with it."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path} is not text in UTF-8 ({error.reason} at byte {error.start})") from None
+    examples = [_parse(line, task, f"{path}, line {n}: ") for n, line in enumerate(lines, 1) if line.strip()]
+    if not examples:
+        raise BadInput(f"{path} holds no example: write one a line, input symbols, a tab, target symbols")
+    if not any(target for example in examples for target in example.target):
+        raise BadInput(f"{path} scores nothing: every target is {UNSCORED!r}")
+    return examples
+
+
+def _parse(line: str, task: "Task", where: str) -> Example:
+    parts = line.split("\t")
+    if len(parts) != 2:
+        raise BadInput(
+            f"{where}expected input symbols, one tab, target symbols; found {len(parts) - 1} tabs"
+        )
+    symbols, targets = (tuple(part.split()) for part in parts)
+    check_symbols(task, symbols, where)
+    if len(symbols) != len(targets):
+        raise BadInput(
+            f"{where}{len(symbols)} input symbols but {len(targets)} targets: "
+            f"give one target an input symbol, {UNSCORED!r} where nothing is scored"
+        )
+    for target in targets:
+        if target != UNSCORED and target not in task.outputs:
+            raise BadInput(
+                f"{where}{target!r} is not a target of {task.name}: "
+                f"accepted are {' '.join(task.outputs)}, and {UNSCORED!r} where nothing is scored"
+            )
+    return Example(symbols, tuple(None if target == UNSCORED else target for target in targets))

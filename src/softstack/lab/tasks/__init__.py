@@ -1,0 +1,66 @@
+"""§4: the tasks. A new one is a file like the others here and a line in TASKS."""
+
+from typing import Protocol
+
+import numpy as np
+
+from softstack.errors import unknown
+from softstack.lab.data import Example, Split
+from softstack.lab.tasks.agreement import Agreement
+from softstack.lab.tasks.formula import Formula
+from softstack.lab.tasks.parenthesis import Parenthesis
+from softstack.lab.tasks.reversal import Reversal
+from softstack.lab.tasks.xor import Xor
+
+
+class Task(Protocol):
+    """Strings with targets. Networks see a string's symbols one-hot, in the order of the alphabet."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def inputs(self) -> tuple[str, ...]: ...  # symbols that strings are made of
+    @property
+    def outputs(self) -> tuple[str, ...]: ...  # symbols that can be targets
+    @property
+    def alphabet(self) -> tuple[str, ...]: ...  # all of these and the padding symbol
+    @property
+    def padding(self) -> str: ...
+    @property
+    def loss(self) -> str: ...  # the authors' loss for this task, a name in LOSSES
+
+    def length(self, split: Split) -> int:
+        """The steps to which the strings of a split are padded."""
+
+    def sample(self, rng: np.random.Generator, n: int, split: Split) -> list[tuple[str, ...]]:
+        """n strings from the distribution of a split (§5), repetitions included."""
+
+    def example(self, symbols: tuple[str, ...]) -> Example:
+        """A string as the network is given it, and its targets."""
+
+
+TASKS: dict[str, Task] = {
+    "reversal": Reversal(),
+    "selective_reversal": Reversal(name="selective_reversal", dropped=("2", "3")),
+    "xor": Xor(),
+    "delayed_xor": Xor(name="delayed_xor", delay=1),
+    "parenthesis": Parenthesis(),
+    "formula": Formula(),
+    "agreement": Agreement(),
+}
+
+
+def find(name: str) -> Task:
+    if name not in TASKS:
+        raise unknown("task", name, TASKS)
+    return TASKS[name]
+
+
+def draw(task: Task, rng: np.random.Generator, n: int, split: Split) -> list[Example]:
+    """n examples of a split. Those of the test set are distinct; elsewhere repetitions happen."""
+    if split != "test":
+        return [task.example(symbols) for symbols in task.sample(rng, n, split)]
+    distinct: dict[tuple[str, ...], None] = {}
+    while len(distinct) < n:
+        distinct.update(dict.fromkeys(task.sample(rng, n, split)))
+    return [task.example(symbols) for symbols in list(distinct)[:n]]

@@ -1,0 +1,49 @@
+"""§4.5 Subject-Auxiliary Agreement: say the next word, scored where that is `has` or `have`.
+
+    input    the lobsters that the lobster has devoured have
+    target   _   _        _    _   has     _   have     _
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from softstack.formal.grammar import Grammar
+from softstack.lab.data import Example, Split
+
+GRAMMAR = Grammar.parse(
+    """
+    S -> NPsing has | NPplur have
+    NP -> NPsing | NPplur
+    NPsing -> the lobster | the lobster PP | the lobster Relsing
+    NPplur -> the lobsters | the lobsters PP | the lobsters Relplur
+    PP -> in NP
+    Relsing -> that has VP | Relobj
+    Relplur -> that have VP | Relobj
+    Relobj -> that NPsing has devoured
+    Relobj -> that NPplur have devoured
+    VP -> slept | devoured NP
+    """
+)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    name: str = "agreement"
+
+    inputs = ("the", "lobster", "lobsters", "in", "that", "has", "have", "slept", "devoured")
+    outputs = ("has", "have")
+    alphabet = (*inputs, "_")
+    padding = "_"
+    loss = "sum"
+
+    def length(self, split: Split) -> int:
+        return 49 if split == "test" else 23
+
+    def sample(self, rng: np.random.Generator, n: int, split: Split) -> list[tuple[str, ...]]:
+        """Uniform over the distinct strings of depth 16 for training, 32 to test."""
+        return GRAMMAR.sample_strings(rng, n, depth=32 if split == "test" else 16)
+
+    def example(self, symbols: tuple[str, ...]) -> Example:
+        following = (*symbols[1:], None)
+        return Example(symbols, tuple(s if s in self.outputs else None for s in following))

@@ -1,0 +1,58 @@
+"""§4.4 Boolean Formula Evaluation: in reverse Polish notation, the value of the formula that ends here.
+
+    input    T F | T &
+    target   1 0 1 1 1
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from softstack.errors import BadInput
+from softstack.formal.grammar import Grammar
+from softstack.lab.data import Example, Split
+
+GRAMMAR = Grammar.parse(
+    """
+    S -> S S '|' | S S &
+    S -> 'T' | 'F'
+    """
+)
+
+
+@dataclass(frozen=True)
+class Formula:
+    name: str = "formula"
+
+    inputs = ("T", "F", "&", "|")
+    outputs = ("0", "1")
+    alphabet = (*inputs, *outputs, "_")
+    padding = "_"
+    loss = "sum"
+
+    def length(self, split: Split) -> int:
+        return 31 if split == "test" else 15
+
+    def sample(self, rng: np.random.Generator, n: int, split: Split) -> list[tuple[str, ...]]:
+        """Uniform over the strings of at most 4 nested S for training, 5 to test.
+
+        The paper's depths, 6 and 7, count a level on top that the grammar as printed does not have.
+        """
+        return GRAMMAR.sample_strings(rng, n, depth=6 if split == "test" else 5)
+
+    def example(self, symbols: tuple[str, ...]) -> Example:
+        values: list[bool] = []
+        target = []
+        for position, symbol in enumerate(symbols, 1):
+            if symbol in ("&", "|"):
+                if len(values) < 2:
+                    raise BadInput(
+                        f"symbol {position} of {' '.join(symbols)!r} is {symbol!r} with fewer than two formulas "
+                        "before it: write formulas in reverse Polish notation, as in 'T F | T &'"
+                    )
+                right, left = values.pop(), values.pop()
+                values.append(left and right if symbol == "&" else left or right)
+            else:
+                values.append(symbol == "T")
+            target.append("1" if values[-1] else "0")
+        return Example(symbols, tuple(target))

@@ -1,0 +1,56 @@
+"""§4.1 String Reversal: read w, then say it backwards.
+
+    input    1 0 0 1 1 1 # # # # # #
+    target   _ _ _ _ _ _ 1 1 1 0 0 1
+
+§6 has a variant in which only some symbols are to be said; the others are read and forgotten:
+
+    input    2 0 3 1 1 # # # # #
+    target   _ _ _ _ _ 1 1 0 _ _
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from softstack.lab.data import Example, Split
+
+
+@dataclass(frozen=True)
+class Reversal:
+    name: str = "reversal"
+    kept: tuple[str, ...] = ("0", "1")
+    dropped: tuple[str, ...] = ()
+
+    padding = "#"
+    loss = "step_mean"
+
+    @property
+    def alphabet(self) -> tuple[str, ...]:
+        return (*self.kept, *self.dropped, "#")
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return self.alphabet
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return self.kept
+
+    def length(self, split: Split) -> int:
+        return 48 if split == "test" else 24
+
+    def sample(self, rng: np.random.Generator, n: int, split: Split) -> list[tuple[str, ...]]:
+        """Lengths int(gauss(10, 2)) within 1 and 12 for training, int(gauss(20, 4)) within 1 and 24 to test."""
+        mean, spread, most = (20, 4, 24) if split == "test" else (10, 2, 12)
+        lengths = rng.normal(mean, spread, n).astype(int).clip(1, most)
+        symbols = np.array([*self.kept, *self.dropped])
+        return [tuple(symbols[rng.integers(len(symbols), size=k)].tolist()) for k in lengths]
+
+    def example(self, symbols: tuple[str, ...]) -> Example:
+        """w, or w and its #s, with as many #s after w as it has symbols."""
+        word = symbols[: symbols.index("#")] if "#" in symbols else symbols
+        answer = [symbol for symbol in reversed(word) if symbol in self.kept]
+        blanks = max(len(word), len(symbols) - len(word))
+        target = [None] * len(word) + answer + [None] * (blanks - len(answer))
+        return Example((*word, *["#"] * blanks), tuple(target))

@@ -1,0 +1,39 @@
+"""§4.2 XOR Evaluation: the XOR of the symbols so far, without the most recent one if delayed.
+
+    input              1 1 0 1
+    cumulative         1 0 0 1
+    delayed            0 1 0 0
+"""
+
+from dataclasses import dataclass
+from itertools import accumulate
+from operator import xor
+
+import numpy as np
+
+from softstack.lab.data import Example, Split
+
+
+@dataclass(frozen=True)
+class Xor:
+    name: str = "xor"
+    delay: int = 0
+
+    inputs = ("0", "1")
+    outputs = ("0", "1")
+    alphabet = ("0", "1", "_")
+    padding = "_"
+    loss = "step_mean"
+
+    def length(self, split: Split) -> int:
+        return 24 if split == "test" else 12
+
+    def sample(self, rng: np.random.Generator, n: int, split: Split) -> list[tuple[str, ...]]:
+        """12 uniform bits for training; 23 or 24 to test."""
+        lengths = rng.integers(23, 25, size=n) if split == "test" else np.full(n, 12)
+        return [tuple("01"[bit] for bit in rng.integers(2, size=k)) for k in lengths]
+
+    def example(self, symbols: tuple[str, ...]) -> Example:
+        parity = accumulate((int(symbol) for symbol in symbols), xor)
+        shifted = ([0] * self.delay + list(parity))[: len(symbols)]
+        return Example(symbols, tuple(str(bit) for bit in shifted))

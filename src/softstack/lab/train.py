@@ -1,0 +1,202 @@
+"""§5: training. The trials of a condition differ by their seed alone, so they train as one population:
+parameters stacked along a leading axis, one forward and one backward pass for all.
+
+A trial's data, initial weights and order of batches come from its seed, each from a stream of its own, and
+nothing is shared between trials, so that its numbers do not depend on who trains beside it. A trial that
+has stopped leaves the population.
+
+    P trials   n strings   B strings a batch   T steps   K letters
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state, vmap
+from torch.nn.functional import cross_entropy, one_hot
+
+from softstack.lab import tasks
+from softstack.lab.data import Dataset, Example, Split, encode
+from softstack.lab.experiments import Condition, build
+
+STREAMS = ("train", "dev", "test", "init", "order")
+Parameters = dict[str, Tensor]  # each with a leading axis of P
+Report = Callable[[int, int], None]  # (epoch, trials still training)
+
+
+class Epoch(NamedTuple):
+    loss: float  # mean over the epoch's batches
+    dev: float  # accuracy in [0, 1] on the dev set after the epoch
+
+
+class Trial(NamedTuple):
+    """A trained network and how it came about. Accuracies are in [0, 1]."""
+
+    condition: Condition
+    seed: int
+    epochs: list[Epoch]
+    dev: float  # of the last epoch, as in Table 1
+    test: float  # of the last epoch's weights, as in Table 1
+    weights: dict[str, Tensor]
+    seconds: float  # of the population's training, up to this trial's last epoch
+
+
+def stream(seed: int, purpose: str) -> np.random.Generator:
+    return np.random.default_rng([seed, STREAMS.index(purpose)])
+
+
+def examples(condition: Condition, seed: int, split: Split) -> list[Example]:
+    size = {"train": condition.train_size, "dev": condition.dev_size, "test": condition.test_size}[split]
+    return tasks.draw(tasks.find(condition.task), stream(seed, split), size, split)
+
+
+def encoded(condition: Condition, given: Sequence[Example], split: Split | None = None) -> Dataset:
+    """What the network of a condition is given. Only a buffered one can tell how far strings are padded."""
+    task = tasks.find(condition.task)
+    if condition.buffered:
+        return encode(task, given, task.length(split) if split else 0)
+    return encode(task, given).trimmed()
+
+
+def stacked(condition: Condition, seeds: Sequence[int], split: Split, device: torch.device | str) -> Dataset:
+    """A split of each trial, (P, n, T), all padded alike."""
+    everyone = encoded(condition, [e for seed in seeds for e in examples(condition, seed, split)], split)
+    return Dataset(*(x.unflatten(0, (len(seeds), -1)).to(device) for x in everyone))
+
+
+def initial(condition: Condition, seed: int, device: torch.device | str | None = None) -> nn.Module:
+    """The network with which a trial begins."""
+    network = build(condition)
+    generator = torch.Generator().manual_seed(int(stream(seed, "init").integers(2**63)))
+    network.cell.reset_parameters(
+        generator, pop_bias=condition.pop_bias, buffer_bias=condition.buffer_bias
+    )
+    return network.to(device)
+
+
+def outputs(network: nn.Module, parameters: Parameters, x: Tensor, letters: int) -> Tensor:
+    """x (P, B, T) symbols -> y (P, B, T, K): each trial's network on its own strings."""
+
+    def one(own: Parameters, symbols: Tensor) -> Tensor:  # (B, T, K)
+        y: Tensor = functional_call(network, own, (symbols,))[0]
+        return y[:, : symbols.shape[1]]  # a buffered network may have made more steps than there are targets
+
+    vectors = one_hot(x, letters).to(next(iter(parameters.values())).dtype)  # (P, B, T, K)
+    return vmap(one)(parameters, vectors)
+
+
+def weighting(mask: Tensor, loss: str) -> Tensor:
+    """What each position's cross-entropy counts for (P, B, T); padding counts for 0."""
+    weights = mask.float()
+    if loss == "step_mean":
+        return weights / weights.sum(1, keepdim=True).clamp(min=1)
+    return weights
+
+
+@torch.no_grad()
+def accuracies(network: nn.Module, parameters: Parameters, data: Dataset, letters: int) -> Tensor:
+    """(P,): right positions over scored positions, the argmax taken over the whole alphabet."""
+    y = outputs(network, parameters, data.x, letters).argmax(-1)  # (P, n, T)
+    right = ((y == data.y) & data.mask).sum((1, 2))
+    return right.double() / data.mask.sum((1, 2))
+
+
+class Population:
+    """Trials in training. `trials` says which ones, in the order of the parameters' leading axis."""
+
+    def __init__(self, condition: Condition, seeds: Sequence[int], device: torch.device | str) -> None:
+        task = tasks.find(condition.task)
+        self.condition = condition
+        self.letters = len(task.alphabet)
+        self.loss = task.loss if condition.loss == "task" else condition.loss
+        self.trials = list(range(len(seeds)))
+        self.orders = [stream(seed, "order") for seed in seeds]
+        self.data = {split: stacked(condition, seeds, split, device) for split in ("train", "dev")}
+        networks = [initial(condition, seed, device) for seed in seeds]
+        self.network = networks[0]  # its own parameters are not used
+        self.parameters = {
+            name: p.detach().requires_grad_() for name, p in stack_module_state(networks)[0].items()
+        }
+        self.optimiser = torch.optim.Adam(
+            self.parameters.values(), lr=condition.learning_rate, weight_decay=condition.weight_decay
+        )
+
+    def epoch(self) -> tuple[list[float], list[float]]:
+        """Train on every string once, in an order of each trial's own; the losses, and dev accuracies after."""
+        size, batch = self.condition.train_size, self.condition.batch_size
+        order = np.stack([self.orders[trial].permutation(size) for trial in self.trials])  # (P, n)
+        data = self.data["train"]
+        total = torch.zeros(len(self.trials), device=data.x.device)
+        rows = torch.arange(len(self.trials), device=data.x.device).unsqueeze(1)
+        batches = torch.from_numpy(order).to(data.x.device).split(batch, dim=1)
+        for columns in batches:
+            losses = self._losses(Dataset(*(x[rows, columns] for x in data)))  # (P,)
+            self.optimiser.zero_grad()
+            losses.sum().backward()
+            self.optimiser.step()
+            total += losses.detach()
+        dev = accuracies(self.network, self.parameters, self.data["dev"], self.letters)
+        return (total / len(batches)).tolist(), dev.tolist()
+
+    def _losses(self, data: Dataset) -> Tensor:
+        y = outputs(self.network, self.parameters, data.x, self.letters)  # (P, B, T, K)
+        surprise = cross_entropy(y.movedim(-1, 1), data.y, reduction="none")  # (P, B, T)
+        return (surprise * weighting(data.mask, self.loss)).sum((1, 2))
+
+    def weights(self, place: int) -> dict[str, Tensor]:
+        return {name: p[place].detach().clone() for name, p in self.parameters.items()}
+
+    def keep(self, places: list[int]) -> None:
+        """Go on with the trials at these places alone."""
+        self.trials = [self.trials[place] for place in places]
+        self.data = {split: Dataset(*(x[places] for x in data)) for split, data in self.data.items()}
+        for p in self.parameters.values():
+            moments = self.optimiser.state[p]
+            for moment in ("exp_avg", "exp_avg_sq"):
+                moments[moment] = moments[moment][places]
+            p.data = p.data[places]
+            p.grad = None
+
+
+def train(
+    condition: Condition,
+    seeds: Sequence[int],
+    device: torch.device | str = "cpu",
+    report: Report = lambda epoch, training: None,
+) -> list[Trial]:
+    """One trial a seed, by the paper's protocol, in the order of the seeds."""
+    began = time.perf_counter()
+    population = Population(condition, seeds, device)
+    history: list[list[Epoch]] = [[] for _ in seeds]
+    weights: dict[int, dict[str, Tensor]] = {}
+    seconds: dict[int, float] = {}
+    while population.trials:
+        for trial, loss, dev in zip(population.trials, *population.epoch(), strict=True):
+            history[trial].append(Epoch(loss, dev))
+        stays = []
+        for place, trial in enumerate(population.trials):
+            if over(history[trial], condition):
+                weights[trial] = population.weights(place)
+                seconds[trial] = time.perf_counter() - began
+            else:
+                stays.append(place)
+        report(len(history[population.trials[0]]), len(stays))
+        if len(stays) < len(population.trials):
+            population.keep(stays)
+    everyone = {name: torch.stack([weights[k][name] for k in range(len(seeds))]) for name in weights[0]}
+    test_set = stacked(condition, seeds, "test", device)
+    test = accuracies(population.network, everyone, test_set, population.letters).tolist()
+    return [
+        Trial(condition, seed, history[k], history[k][-1].dev, test[k], weights[k], seconds[k])
+        for k, seed in enumerate(seeds)
+    ]
+
+
+def over(history: Sequence[Epoch], condition: Condition) -> bool:
+    """§5: whether as many epochs as patience allows have failed to exceed the best dev accuracy so far."""
+    accuracies = [epoch.dev for epoch in history]
+    best = accuracies.index(max(accuracies))  # the first epoch to reach the best
+    return len(history) - 1 - best >= condition.patience or len(history) >= condition.max_epochs
