@@ -36,6 +36,10 @@ class Dataset(NamedTuple):
     y: Tensor  # (n, T) targets; 0 where the mask is not set
     mask: Tensor  # (n, T) bool: scored
 
+    def stacked(self) -> "Dataset":
+        """With a leading axis, as the data of a population of one."""
+        return Dataset(*(x.unsqueeze(0) for x in self))
+
     def trimmed(self) -> "Dataset":
         """Without the last columns in which nothing is scored: a causal network cannot tell."""
         scored = self.mask.any(0).nonzero()

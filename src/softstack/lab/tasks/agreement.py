@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from softstack.formal.grammar import Grammar
+from softstack.formal.sampling import sample_strings
 from softstack.lab.data import Example, Split
 
 GRAMMAR = Grammar.parse(
@@ -42,7 +43,7 @@ class Agreement:
 
     def sample(self, rng: np.random.Generator, n: int, split: Split) -> list[tuple[str, ...]]:
         """Uniform over the distinct strings of depth 16 for training, 32 to test."""
-        return GRAMMAR.sample_strings(rng, n, depth=32 if split == "test" else 16)
+        return sample_strings(GRAMMAR, rng, n, depth=32 if split == "test" else 16)
 
     def example(self, symbols: tuple[str, ...]) -> Example:
         following = (*symbols[1:], None)

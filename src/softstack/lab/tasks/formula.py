@@ -10,6 +10,7 @@ import numpy as np
 
 from softstack.errors import BadInput
 from softstack.formal.grammar import Grammar
+from softstack.formal.sampling import sample_strings
 from softstack.lab.data import Example, Split
 
 GRAMMAR = Grammar.parse(
@@ -38,7 +39,7 @@ class Formula:
 
         The paper's depths, 6 and 7, count a level on top that the grammar as printed does not have.
         """
-        return GRAMMAR.sample_strings(rng, n, depth=6 if split == "test" else 5)
+        return sample_strings(GRAMMAR, rng, n, depth=6 if split == "test" else 5)
 
     def example(self, symbols: tuple[str, ...]) -> Example:
         values: list[bool] = []

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from softstack.formal.grammar import Grammar
+from softstack.formal.sampling import sample_derivations, sample_strings
 from softstack.lab.data import Example, Split
 
 GRAMMAR = Grammar.parse(
@@ -36,8 +37,8 @@ class Parenthesis:
     def sample(self, rng: np.random.Generator, n: int, split: Split) -> list[tuple[str, ...]]:
         """Uniform over the distinct strings of depth 6 for training; over derivations of depth 12 to test."""
         if split == "test":
-            return GRAMMAR.sample_derivations(rng, n, depth=12)
-        return GRAMMAR.sample_strings(rng, n, depth=6)
+            return sample_derivations(GRAMMAR, rng, n, depth=12)
+        return sample_strings(GRAMMAR, rng, n, depth=6)
 
     def example(self, symbols: tuple[str, ...]) -> Example:
         following = (*symbols[1:], None)

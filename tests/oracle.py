@@ -1,0 +1,124 @@
+"""The paper's equations, transcribed one by one as loops over items. Slow, and nothing is rearranged.
+
+One sequence, no batch. Items are numbered from 1 as in the paper; index 0 is unused. Everything is a
+torch scalar, so that autograd gives the oracle's gradients too.
+"""
+
+import torch
+from torch import Tensor, relu
+
+
+def stack(v: Tensor, u: Tensor, d: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """§2.1. v (T, m), u (T,), d (T,) -> r (T, m) and the strengths s_T[1..T]."""
+    reads = []
+    V: list = [None]
+    s: list = [None]  # s_{t-1}[1], ..., s_{t-1}[t-1]
+    for t in range(1, len(v) + 1):
+        v_t, u_t, d_t = v[t - 1], u[t - 1], d[t - 1]
+        left: list = [None] * t  # u_t[i]
+        for i in range(t - 1, 0, -1):
+            left[i] = u_t if i == t - 1 else relu(left[i + 1] - s[i + 1])
+        s = [None] + [relu(s[i] - left[i]) for i in range(1, t)] + [d_t]
+        V = [*V, v_t]
+        rho: list = [None] * (t + 1)
+        for i in range(t, 0, -1):
+            rho[i] = torch.ones_like(u_t) if i == t else relu(rho[i + 1] - s[i + 1])
+        reads.append(sum(torch.min(s[i], rho[i]) * V[i] for i in range(1, t + 1)))
+    return torch.stack(reads), s[1:]
+
+
+def dequeue(strengths: list, amount: Tensor) -> list:
+    """§2.3, ι and i_t, with the misprint mended: item j - 1 is what was met before item j."""
+    n = len(strengths) - 1
+    iota: list = [None] * (n + 1)
+    for j in range(1, n + 1):
+        iota[j] = amount if j == 1 else relu(iota[j - 1] - strengths[j - 1])
+    return [None] + [relu(strengths[j] - iota[j]) for j in range(1, n + 1)]
+
+
+def front(items: list, strengths: list) -> Tensor:
+    """§2.3, ξ and x_t."""
+    n = len(strengths) - 1
+    xi: list = [None] * (n + 1)
+    for j in range(1, n + 1):
+        xi[j] = torch.ones_like(strengths[1]) if j == 1 else relu(xi[j - 1] - strengths[j - 1])
+    return sum(torch.min(strengths[j], xi[j]) * items[j] for j in range(1, n + 1))
+
+
+def queue(v: Tensor, u: Tensor, d: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """Dequeue, enqueue, read: a queue over a sequence."""
+    reads = []
+    V: list = [None]
+    s: list = [None]
+    for v_t, u_t, d_t in zip(v, u, d, strict=True):
+        s = [*dequeue(s, u_t), d_t]
+        V = [*V, v_t]
+        reads.append(front(V, s))
+    return torch.stack(reads), s[1:]
+
+
+def lstm_cell(z: Tensor, h: Tensor, c: Tensor, weights: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+    """The LSTM of PyTorch, gate by gate."""
+    n = len(h)
+    gates = (
+        weights["core.from_input.weight"] @ z
+        + weights["core.from_input.bias"]
+        + weights["core.from_hidden.weight"] @ h
+        + weights["core.from_hidden.bias"]
+    )
+    i, f = torch.sigmoid(gates[:n]), torch.sigmoid(gates[n : 2 * n])
+    g, o = torch.tanh(gates[2 * n : 3 * n]), torch.sigmoid(gates[3 * n :])
+    c = f * c + i * g
+    return o * torch.tanh(c), c
+
+
+def heads(features: Tensor, weights: dict[str, Tensor], m: int, buffered: bool) -> dict[str, Tensor]:
+    """§2.2: each head by its own rows: u, d, then i, o in a buffered network, then v, then y."""
+    row = 0
+    out = {}
+    for name, size in [("u", 1), ("d", 1), *([("i", 1), ("o", 1)] if buffered else []), ("v", m), ("y", None)]:
+        rows = slice(row, None if size is None else row + size)
+        raw = weights["heads.weight"][rows] @ features + weights["heads.bias"][rows]
+        out[name] = raw if name == "y" else torch.sigmoid(raw)
+        row += size or 0
+    return {name: x[0] if name in "udio" else x for name, x in out.items()}
+
+
+def network(
+    x: Tensor, weights: dict[str, Tensor], m: int, *, lstm: bool, steps: int | None = None, discard_first: bool = False
+) -> Tensor:
+    """Figure 1, or with `steps` Figure 2, on one sequence x (T, K); the memory is a stack."""
+    buffered = steps is not None
+    hidden = weights["core.from_hidden.weight"].shape[1] if lstm else 0
+    h = c = x.new_zeros(hidden)
+    r = x.new_zeros(m)
+    vs, us, ds, ys, os = [], [], [], [], []
+    i_items, i_s = [None, *x], [None] + [x.new_ones(())] * len(x)
+    take = x.new_zeros(())
+    for t in range(steps if buffered else len(x)):
+        if buffered:
+            i_s = dequeue(i_s, take)
+            x_t = front(i_items, i_s)
+        else:
+            x_t = x[t]
+        z = torch.cat([x_t, r])
+        if lstm:
+            h, c = lstm_cell(z, h, c, weights)
+            z = h
+        act = heads(z, weights, m, buffered)
+        vs.append(act["v"])
+        us.append(act["u"])
+        ds.append(act["d"])
+        ys.append(act["y"])
+        r = stack(torch.stack(vs), torch.stack(us), torch.stack(ds))[0][-1]
+        if buffered:
+            take = act["i"]
+            os.append(act["o"])
+    if not buffered:
+        return torch.stack(ys)
+    out, o_s, read = [None, *ys], [None, *os], []
+    for k in range(steps):
+        if k or discard_first:
+            o_s = dequeue(o_s, x.new_ones(()))
+        read.append(front(out, o_s))
+    return torch.stack(read)

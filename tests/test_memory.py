@@ -1,0 +1,245 @@
+"""memory.py against the oracle: reads, states and gradients, ties included."""
+
+import oracle
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+import softstack as ss
+from softstack.memory import above, before
+
+SCANS = {"stack": (ss.stack_scan, oracle.stack), "queue": (ss.queue_scan, oracle.queue)}
+DOUBLE = dict(dtype=torch.float64)
+
+
+def random_strengths(generator, *shape):
+    return torch.rand(*shape, generator=generator, **DOUBLE)
+
+
+def saturated(generator, *shape):
+    """Many exact 0s and 1s, as sigmoids in float32 give. Multiples of 1/1024, so that every sum is exact and
+    what is a tie in the equations is one in floating point, in whatever order they are computed."""
+    raw = torch.randint(0, 1025, shape, generator=generator).double() / 1024
+    return torch.where(raw < 0.3, 0.0, torch.where(raw > 0.6, 1.0, raw))
+
+
+def tied(generator, *shape):
+    """Multiples of a quarter: sums meet 1 and each other exactly."""
+    return torch.randint(0, 5, shape, generator=generator).double() / 4
+
+
+def tiny(generator, *shape):
+    return 1e-3 * torch.rand(*shape, generator=generator, **DOUBLE)
+
+
+STRENGTHS = {"random": random_strengths, "saturated": saturated, "tied": tied, "tiny": tiny}
+
+
+def instructions(kind, generator, B, T, m):
+    draw = STRENGTHS[kind]
+    v = torch.randn(B, T, m, generator=generator, **DOUBLE)
+    return v, draw(generator, B, T), draw(generator, B, T)
+
+
+def test_grefenstettes_worked_example():
+    """Figure 1 of Grefenstette et al.: the read vectors written out there."""
+    v = torch.eye(3, **DOUBLE)
+    u, d = torch.tensor([0.0, 0.1, 0.9], **DOUBLE), torch.tensor([0.8, 0.5, 0.9], **DOUBLE)
+    r, state = ss.stack_scan(v, u, d)
+    assert_close(r, torch.tensor([[0.8, 0, 0], [0.5, 0.5, 0], [0.1, 0, 0.9]], **DOUBLE))
+    assert_close(state.s, torch.tensor([0.3, 0.0, 0.9], **DOUBLE))
+    assert_close(state.V, v)
+
+
+def test_a_queue_by_hand():
+    """Push a, b, c with strength 1 while taking 0, 0.5, 1: the front moves from a to half of b and c."""
+    v = torch.eye(3, **DOUBLE)
+    u, d = torch.tensor([0.0, 0.5, 1.0], **DOUBLE), torch.ones(3, **DOUBLE)
+    r, state = ss.queue_scan(v, u, d)
+    assert_close(r, torch.tensor([[1, 0, 0], [0.5, 0.5, 0], [0, 0.5, 0.5]], **DOUBLE))
+    assert_close(state.s, torch.tensor([0, 0.5, 1], **DOUBLE))
+
+
+def test_ahead_is_what_lies_nearer():
+    s = torch.tensor([1.0, 2.0, 4.0])
+    assert_close(above(s), torch.tensor([6.0, 4.0, 0.0]))
+    assert_close(before(s), torch.tensor([0.0, 1.0, 3.0]))
+    assert above(s[:0]).shape == before(s[:0]).shape == (0,)
+
+
+@pytest.mark.parametrize("memory", SCANS)
+@pytest.mark.parametrize("kind", STRENGTHS)
+@pytest.mark.parametrize("T", [1, 2, 13])
+def test_reads_and_states_are_the_papers(memory, kind, T, generator, device):
+    scan, literal = SCANS[memory]
+    v, u, d = instructions(kind, generator, 4, T, 3)
+    r, state = scan(*(x.to(device) for x in (v, u, d)))
+    for b in range(4):
+        expected_r, expected_s = literal(v[b], u[b], d[b])
+        assert_close(r[b].cpu(), expected_r)
+        assert_close(state.s[b].cpu(), torch.stack(expected_s))
+    assert_close(state.V.cpu(), v)
+
+
+@pytest.mark.parametrize("memory", SCANS)
+@pytest.mark.parametrize("kind", STRENGTHS)
+def test_gradients_are_the_papers(memory, kind, generator):
+    """Ties included: the nested ReLUs and their telescoped form have the same slopes there."""
+    scan, literal = SCANS[memory]
+    given = [x.requires_grad_() for x in instructions(kind, generator, 2, 9, 3)]
+    weights = torch.randn(2, 9, 3, generator=generator, **DOUBLE)
+    ours = torch.autograd.grad((scan(*given)[0] * weights).sum(), given)
+    theirs = torch.autograd.grad(
+        sum((literal(*(x[b] for x in given))[0] * weights[b]).sum() for b in range(2)), given
+    )
+    for our, their in zip(ours, theirs, strict=True):
+        assert_close(our, their)
+
+
+@given(st.data())
+def test_reads_are_the_papers_on_any_strengths(data):
+    """Any mixture of exact 0, exact 1, strengths beyond 1, halves and arbitrary numbers."""
+    T = data.draw(st.integers(1, 8))
+    strength = st.one_of(st.sampled_from([0.0, 0.25, 0.5, 1.0, 1.5]), st.floats(0, 2, allow_subnormal=False))
+    u, d = (torch.tensor(data.draw(st.lists(strength, min_size=T, max_size=T)), **DOUBLE) for _ in "ud")
+    v = torch.eye(T, **DOUBLE)
+    for scan, literal in SCANS.values():
+        assert_close(scan(v, u, d)[0], literal(v, u, d)[0], atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("memory", SCANS)
+def test_gradcheck_where_it_is_smooth(memory, generator):
+    given = [x.requires_grad_() for x in instructions("random", generator, 2, 6, 2)]
+    assert torch.autograd.gradcheck(lambda *x: SCANS[memory][0](*x)[0], given)
+
+
+def test_the_convention_at_a_tie():
+    """minimum gives each of two equal arguments half of the gradient; relu has slope 0 at 0."""
+    v, u = torch.ones(1, 1, 1, **DOUBLE), torch.zeros(1, 1, **DOUBLE)
+    d = torch.ones(1, 1, **DOUBLE, requires_grad=True)  # s = rho = 1: a tie
+    (grad,) = torch.autograd.grad(ss.stack_scan(v, u, d)[0].sum(), d)
+    assert_close(grad, torch.tensor([[0.5]], **DOUBLE))
+    u = torch.tensor([[0.0, 1.0]], **DOUBLE, requires_grad=True)  # pops exactly what is there
+    v, d = torch.ones(1, 2, 1, **DOUBLE), torch.tensor([[1.0, 0.0]], **DOUBLE)
+    (grad,) = torch.autograd.grad(ss.stack_scan(v, u, d)[0].sum(), u)
+    assert_close(grad, torch.tensor([[0.0, 0.0]], **DOUBLE))
+
+
+@pytest.mark.parametrize("memory", ss.MEMORIES)
+def test_step_by_step_is_the_scan(memory, generator):
+    """Contract of every memory: steps from `init` compute what its scan computes (none: always 0)."""
+    v, u, d = instructions("random", generator, 3, 7, 2)
+    mem = ss.MEMORIES[memory](2)
+    state = mem.init(3, dtype=torch.float64)
+    assert state.V.shape == (3, 0, 2)
+    reads = []
+    for t in range(7):
+        state, r = mem.step(state, ss.Instructions(v[:, t], u[:, t], d[:, t]))
+        reads.append(r)
+    expected = SCANS[memory][0](v, u, d)[0] if memory in SCANS else torch.zeros_like(v)
+    assert_close(torch.stack(reads, 1), expected)
+
+
+@pytest.mark.parametrize("memory", SCANS)
+def test_in_pieces(memory, generator):
+    scan = SCANS[memory][0]
+    v, u, d = instructions("random", generator, 3, 9, 2)
+    whole, final = scan(v, u, d)
+    first, state = scan(v[:, :4], u[:, :4], d[:, :4])
+    second, state = scan(v[:, 4:], u[:, 4:], d[:, 4:], state)
+    assert_close(torch.cat([first, second], 1), whole)
+    assert_close(state.s, final.s)
+    assert_close(state.V, final.V)
+
+
+@pytest.mark.parametrize("memory", SCANS)
+def test_unbatched_empty_batch_and_no_steps(memory, generator):
+    scan = SCANS[memory][0]
+    v, u, d = instructions("random", generator, 2, 5, 3)
+    assert_close(scan(v[1], u[1], d[1])[0], scan(v, u, d)[0][1])
+    r, state = scan(v[:0], u[:0], d[:0])
+    assert r.shape == (0, 5, 3)
+    assert state.s.shape == (0, 5)
+    r, state = scan(v[:, :0], u[:, :0], d[:, :0])
+    assert r.shape == (2, 0, 3)
+    assert state.V.shape == (2, 0, 3)
+
+
+@pytest.mark.parametrize("memory", SCANS)
+def test_padding_changes_neither_state_nor_gradient(memory, generator):
+    """Whatever stands in padded steps, NaN included, each sequence comes out as it does on its own."""
+    scan = SCANS[memory][0]
+    lengths = torch.tensor([5, 0, 3])
+    given = instructions("random", generator, 3, 5, 2)
+    for b, n in enumerate(lengths):
+        given[0][b, n:] = torch.nan
+    for x in given:
+        x.requires_grad_()
+    r, state = scan(*given, lengths=lengths)
+    grads = torch.autograd.grad(r.square().sum() + state.s.sum(), given)
+    for b, n in enumerate(lengths.tolist()):
+        alone = [x[b, :n].detach().requires_grad_() for x in given]
+        r_alone, state_alone = scan(*alone)
+        assert_close(r[b, :n], r_alone)
+        assert_close(r[b, n:], torch.zeros(5 - n, 2, **DOUBLE))
+        assert_close(state.s[b, :n], state_alone.s)
+        assert not state.s[b, n:].any()
+        expected = torch.autograd.grad(r_alone.square().sum() + state_alone.s.sum(), alone, allow_unused=True)
+        for grad, own in zip(grads, expected, strict=True):
+            if n:
+                assert_close(grad[b, :n], own)
+            assert not grad[b, n:].any()
+
+
+@pytest.mark.parametrize("memory", SCANS)
+def test_vmap_and_grad_transform(memory, generator):
+    scan = SCANS[memory][0]
+    v, u, d = instructions("random", generator, 3, 4, 2)
+    assert_close(torch.func.vmap(lambda *x: scan(*x)[0])(v, u, d), scan(v, u, d)[0])
+    by_func = torch.func.grad(lambda u: scan(v, u, d)[0].sum())(u)
+    leaf = u.clone().requires_grad_()
+    (by_autograd,) = torch.autograd.grad(scan(v, leaf, d)[0].sum(), leaf)
+    assert_close(by_func, by_autograd)
+
+
+def test_autocast_keeps_full_precision(generator):
+    v, u, d = (x.float() for x in instructions("random", generator, 2, 6, 3))
+    plain = ss.stack_scan(v, u, d)[0]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert_close(ss.stack_scan(v, u, d)[0], plain, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (dict(u=torch.zeros(2, 5)), r"u must be \(B, T\) = \(2, 4\) to match v; got \(2, 5\)"),
+        (dict(v=torch.zeros(4)), r"v must be \(B, T, m\) or \(T, m\) with m = 4; got \(4,\)"),
+        (dict(d=torch.zeros(2, 4).double()), r"d must be a floating point tensor of v's dtype"),
+        (dict(u=torch.full((2, 4), -0.5)), r"u holds a strength of -0.5; strengths must be finite"),
+        (dict(d=torch.full((2, 4), torch.nan)), r"d holds a strength of nan"),
+        (dict(d=torch.full((2, 4), torch.inf)), r"d holds a strength of inf"),
+        (dict(backend="cuda"), r"unknown backend 'cuda': .*accepted: auto, reference, cpu, gpu"),
+        (dict(lengths=torch.tensor([1, 5])), r"lengths must lie between 0 and T = 4; got 5"),
+        (dict(lengths=torch.tensor([1.0, 2.0])), r"lengths must be whole numbers; got torch.float32"),
+        (dict(lengths=torch.tensor([1])), r"lengths must be \(B,\) = \(2,\) to match x; got \(1,\)"),
+        (
+            dict(state=ss.MemoryState(torch.zeros(2, 3, 1), torch.zeros(2, 3))),
+            r"state.V must be \(B, N, m\) = \(2, 3, 2\)",
+        ),
+    ],
+)
+def test_bad_arguments(change, message):
+    arguments = dict(v=torch.zeros(2, 4, 2), u=torch.zeros(2, 4), d=torch.zeros(2, 4))
+    with pytest.raises(ss.BadInput, match=message):
+        ss.stack_scan(**(arguments | change))
+
+
+def test_a_bad_step():
+    stack = ss.Stack(2)
+    good = ss.Instructions(torch.zeros(3, 2), torch.zeros(3), torch.zeros(3))
+    with pytest.raises(ss.BadInput, match=r"u holds a strength of -1.0"):
+        stack.step(stack.init(3), good._replace(u=-torch.ones(3)))
+    with pytest.raises(ss.BadInput, match=r"v must be \(B, m\) or \(m\) with m = 2"):
+        stack.step(stack.init(3), good._replace(v=torch.zeros(3, 4)))
