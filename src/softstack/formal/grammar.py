@@ -68,7 +68,9 @@ class Grammar:
             for body in _alternatives(right, number, bare, quoted):
                 if body in rules.get(name, ()):
                     written = " ".join(body) or EMPTY
-                    raise BadInput(f"line {number} repeats {name} -> {written}: remove one, or it counts twice")
+                    raise BadInput(
+                        f"line {number} repeats {name} -> {written}: remove one, or it counts twice"
+                    )
                 rules[name] = (*rules.get(name, ()), body)
         if not rules:
             raise BadInput("the text has no rules: write at least one, such as S -> a S | a")
@@ -77,7 +79,9 @@ class Grammar:
                 raise BadInput(f"line {number} quotes {symbol!r}, which has rules: rename one of the two")
         for symbol, number in bare.items():
             if symbol[0].isupper() and symbol not in rules:
-                raise BadInput(f"line {number} uses {symbol}, which has no rule: add one, or quote a terminal")
+                raise BadInput(
+                    f"line {number} uses {symbol}, which has no rule: add one, or quote a terminal"
+                )
         return cls(next(iter(rules)) if start is None else start, rules)
 
     def __str__(self) -> str:
@@ -118,7 +122,9 @@ class Grammar:
         if endless:
             raise BadInput(f"no finite string comes from {', '.join(endless)}: give each a rule that ends")
         if unreached:
-            raise BadInput(f"{self.start} never leads to {', '.join(unreached)}: use each, or remove its rules")
+            raise BadInput(
+                f"{self.start} never leads to {', '.join(unreached)}: use each, or remove its rules"
+            )
 
 
 def _alternatives(
@@ -208,7 +214,9 @@ class BinaryForm:
         firsts = _first_letters(bodies)
         lasts = _first_letters([[(e[::-1], y, c[::-1], x, a[::-1]) for a, x, c, y, e in b] for b in bodies])
         rules = tuple(
-            tuple(Alternative(*b, len(b[0] + b[2] + b[4]), _cut(lasts[b[1]], b[2], firsts[b[3]])) for b in body)
+            tuple(
+                Alternative(*b, len(b[0] + b[2] + b[4]), _cut(lasts[b[1]], b[2], firsts[b[3]])) for b in body
+            )
             for body in bodies
         )
         return cls(names, letters, rules, *_same_length_order(rules, firsts, names))

@@ -47,7 +47,7 @@ def _options() -> Any:
             text = f"{docs[field.name]} [default: {field.default}]"
             kind = Annotated[field.type | None, Parameter(help=text)]  # type: ignore[operator]
             options.append((field.name, kind, None))
-    return make_dataclass("Options", options, frozen=True)
+    return Parameter(name="*")(make_dataclass("Options", options, frozen=True, namespace={"__module__": __name__}))
 
 
 Options = _options()
@@ -104,7 +104,7 @@ def train(
     task: str | None = None,
     /,
     *,
-    options: Annotated[Options, Parameter(name="*")] = Options(),  # noqa: B008 (frozen)
+    options: Options = Options(),  # noqa: B008 (frozen)
     config: Path | None = None,
     seed: int = 0,
     trials: int = 1,
