@@ -152,6 +152,7 @@ class _Counts:
         self._by_length = by_length
         self._order = form.order if by_length else range(len(form.nodes))
         self._rows: dict[int, list[int]] = {}
+        self._ways_of: dict[tuple[int, int], list[tuple[Alternative, int, int, int]]] = {}
 
     def row(self, measure: int) -> list[int]:
         """The number for each node, NOTHING last, at one depth or length."""
@@ -200,7 +201,12 @@ class _Counts:
             if listing and (listed := listing(node, measure)):
                 out.append(listed.strings[bisect_right(listed.up_to, r)])
                 continue
-            for a, mx, my, number in self._ways(node, measure, self._rows):
+            ways = self._ways_of.get((node, measure))
+            if ways is None:
+                ways = list(self._ways(node, measure, self._rows))
+                if len(ways) < 100:  # by length there are as many as places to cut: too many to keep
+                    self._ways_of[node, measure] = ways
+            for a, mx, my, number in ways:
                 if r < number:
                     rx, ry = divmod(r, self._rows[my][a.y])
                     stack += (a.after, (a.y, my, ry), a.between, (a.x, mx, rx), a.before)
@@ -303,11 +309,15 @@ class _Tables:
             for a in nodes[node]:
                 before, x, between, y, after, _, cut = a
                 i, j, gap = start + len(before), end - len(after), len(between)
-                low = max(i + shortest[x], j - gap - longest[y])
-                high = min(i + longest[x], j - gap - shortest[y])
-                if low > high or not (w.startswith(before, start) and w.endswith(after, i, end)):
+                low, least = i + shortest[x], j - gap - longest[y]
+                high, most = i + longest[x], j - gap - shortest[y]
+                if least > low:
+                    low = least
+                if most < high:
+                    high = most
+                if low > high or (before and not w.startswith(before, start)):
                     continue
-                if below == 0 and not _fits(a, below):
+                if (after and not w.endswith(after, i, end)) or (below == 0 and not _fits(a, below)):
                     continue
                 meets: Sequence[int] = (low,)
                 if y != NOTHING:
@@ -332,7 +342,10 @@ class _Tables:
                     terms.append((number, p, q))
         totals: dict[_State | None, int] = {None: 1}
         for state in sorted(sums):
-            totals[state] = sum(number * totals[p] * totals[q] for number, p, q in sums[state])
+            total = 0
+            for number, p, q in sums[state]:
+                total += number * totals[p] * totals[q]
+            totals[state] = total
         return totals[agenda[0]]
 
 

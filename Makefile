@@ -1,0 +1,36 @@
+# Both commands set everything up first; nothing is done by hand.
+#   make table   the paper's Table 1, reproduced side by side with the paper's own numbers
+#   make test    the tests
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: table test lint figures results clean
+
+table: $(VENV)/.lab
+	$(BIN)/softstack table
+
+figures: $(VENV)/.lab
+	$(BIN)/softstack figures
+
+test: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n 2 --cov --cov-report=term
+
+# The published results: what `make table` and `make figures` made, put where the README shows it.
+results: table figures
+	$(BIN)/python tools/publish.py
+
+$(VENV)/.lab: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet -c constraints.txt -e ".[lab]"
+	touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet -c constraints.txt -e ".[dev]"
+	touch $@ $(VENV)/.lab
+
+clean:
+	rm -rf $(VENV) runs figures

@@ -1,0 +1,201 @@
+"""Run directories: whole or not there, read back as written, and every damage said in a sentence."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+import torch
+
+from softstack.errors import BadInput
+from softstack.lab import store
+from softstack.lab.experiments import Condition
+from softstack.lab.train import train
+
+SMALL = Condition("reversal", "linear", "stack", train_size=20, dev_size=5, test_size=5, max_epochs=2)
+
+
+@pytest.fixture(scope="module")
+def trial():
+    return train(SMALL, [3])[0]
+
+
+def test_a_trial_comes_back_as_it_was(trial, tmp_path):
+    path = store.save(tmp_path, trial)
+    assert path == tmp_path / SMALL.name / "seed-3"
+    assert sorted(p.name for p in path.iterdir()) == sorted(store.FILES)
+    assert [p.name for p in path.parent.iterdir()] == ["seed-3"]  # no temporary left
+    run = store.load(path)
+    assert (run.condition, run.seed) == (SMALL, 3)
+    assert run.result == {"condition": SMALL.name, "seed": 3, "epochs": 2, "dev": trial.dev, "test": trial.test}
+    assert [epoch["dev"] for epoch in run.epochs] == [epoch.dev for epoch in trial.epochs]
+    network = store.network(run)
+    for name, p in network.named_parameters():
+        assert torch.equal(p, trial.weights[name])
+
+
+def test_result_has_the_same_bytes_when_a_trial_is_run_again(trial, tmp_path):
+    again = train(SMALL, [3])[0]
+    files = [store.save(tmp_path / name, one) for name, one in (("a", trial), ("b", again))]
+    for name in ("config.toml", "metrics.jsonl", "model.safetensors", "result.json"):
+        assert (files[0] / name).read_bytes() == (files[1] / name).read_bytes()
+
+
+def test_a_finished_trial_is_not_written_again(trial, tmp_path):
+    path = store.save(tmp_path, trial)
+    before = (path / "result.json").stat().st_mtime_ns
+    store.save(tmp_path, trial._replace(dev=0.0))
+    assert (path / "result.json").stat().st_mtime_ns == before
+
+
+def test_what_is_half_there_is_replaced(trial, tmp_path):
+    path = store.save(tmp_path, trial)
+    (path / "model.safetensors").unlink()
+    assert not store.finished(tmp_path, SMALL, 3)
+    store.save(tmp_path, trial)
+    assert store.finished(tmp_path, SMALL, 3)
+
+
+SAVER = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from softstack.lab import store
+from softstack.lab.experiments import Condition
+from softstack.lab.train import train
+trial = train(Condition(**{condition!r}), [0])[0]
+print("ready", flush=True)
+n = int(sys.argv[1])
+while True:
+    store.save(Path(sys.argv[2]), trial._replace(seed=n))
+    n += 1
+"""
+
+
+def test_a_kill_leaves_whole_directories_or_none(tmp_path):
+    """kill -9 at random moments of a process that does nothing but save."""
+    rng = random.Random(0)
+    code = SAVER.format(condition={**vars(SMALL), "max_epochs": 1, "train_size": 10})
+    whole = 0
+    for n in range(8):
+        saver = subprocess.Popen(
+            [sys.executable, "-c", code, str(1_000_000 * n), str(tmp_path)], stdout=subprocess.PIPE, text=True
+        )
+        assert saver.stdout.readline() == "ready\n"
+        time.sleep(rng.uniform(0.01, 0.15))
+        saver.send_signal(signal.SIGKILL)
+        saver.communicate()
+        for path in tmp_path.glob("*/seed-*"):
+            run = store.load(path)
+            store.network(run)
+            assert run.seed == int(path.name.removeprefix("seed-"))
+        whole = len(list(tmp_path.glob("*/seed-*")))
+    assert whole >= 8
+
+
+@pytest.mark.parametrize("name", ["config.toml", "result.json", "metrics.jsonl", "model.safetensors"])
+def test_truncated_at_every_offset(name, trial, tmp_path):
+    """A truncated file is told from a whole one, or (a line or key fewer) still says what it says."""
+    path = store.save(tmp_path, trial)
+    content = (path / name).read_bytes()
+    expected = store.load(path)
+    offsets = range(len(content)) if len(content) < 600 else range(0, len(content), 7)
+    for offset in offsets:
+        (path / name).write_bytes(content[:offset])
+        try:
+            run = store.load(path)
+            store.network(run)
+        except BadInput as error:
+            assert str(path) in str(error)
+        else:
+            assert name in ("config.toml", "metrics.jsonl", "result.json")
+            assert run.condition.task == expected.condition.task
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message"),
+    [
+        ("config.toml", "numerics = 1", "numerics = 99", "was made by version 99 of the numerics"),
+        ("config.toml", "seed = 3", "", "cannot be read .*seed.*: it was damaged"),
+        ("config.toml", "hidden_size", "hidden_sise", "unknown key .*'hidden_sise': did you mean 'hidden_size'"),
+        ("config.toml", 'task = "reversal"', 'task = "reverse"', "unknown task 'reverse'"),
+        ("config.toml", "memory_size = 2", "memory_size = 3", "but its condition needs"),
+        ("result.json", "{", "[", "cannot be read"),
+    ],
+)
+def test_damage_is_said_in_a_sentence(name, old, new, message, trial, tmp_path):
+    path = store.save(tmp_path, trial)
+    text = (path / name).read_text()
+    assert old in text
+    (path / name).write_text(text.replace(old, new, 1))
+    with pytest.raises(BadInput, match=message):
+        store.network(store.load(path))
+
+
+def test_what_is_not_a_run_directory(trial, tmp_path):
+    with pytest.raises(BadInput, match="is not a run directory"):
+        store.load(tmp_path / "nowhere")
+    store.save(tmp_path, trial)
+    with pytest.raises(BadInput, match=r"is not a whole run directory.*name the directory of one trial"):
+        store.load(tmp_path / SMALL.name)
+
+
+def test_a_header_that_lies_about_its_size_takes_no_memory(trial, tmp_path):
+    path = store.save(tmp_path, trial)
+    header = b'{"cell.heads.weight":{"dtype":"F32","shape":[9999999999,9999999],"data_offsets":[0,4]}}'
+    (path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + b"\0\0\0\0")
+    with pytest.raises(BadInput, match=r"model.safetensors"):
+        store.network(store.load(path))
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 64 KiB. Mounting one takes root."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)], capture_output=True, text=True)
+    if made.returncode:
+        pytest.skip(f"cannot mount a small disk here: {made.stderr.strip()}")
+    yield disk
+    subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def test_a_full_disk_harms_nothing(trial, small_disk):
+    saved = 0
+    with pytest.raises(OSError, match="No space left on device"):
+        for seed in range(100):
+            store.save(small_disk, trial._replace(seed=seed))
+            saved += 1
+    assert saved > 0
+    runs = sorted(small_disk.glob("*/seed-*"))
+    assert len(runs) == saved
+    for path in runs:
+        assert store.network(store.load(path))
+    assert not [p for p in (small_disk / SMALL.name).iterdir() if p.name.startswith(".")]
+
+
+def test_a_read_only_disk_harms_nothing(trial, small_disk):
+    path = store.save(small_disk, trial)
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    with pytest.raises(OSError, match="Read-only file system"):
+        store.save(small_disk, trial._replace(seed=9))
+    assert store.load(path).seed == 3
+
+
+def test_a_conditions_name_tells_it_from_every_other():
+    names = {SMALL.name, replace(SMALL, learning_rate=0.02).name, replace(SMALL, discard_first=True).name}
+    assert len(names) == 3
+    assert SMALL.name == replace(SMALL).name
+
+
+def test_provenance_names_the_commit_and_versions():
+    stamp = store.provenance("cpu")
+    assert stamp["torch"] == torch.__version__
+    head = subprocess.run(
+        ["git", "-C", os.path.dirname(__file__), "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True
+    ).stdout.strip()
+    assert stamp["commit"].removesuffix("-dirty") == head
