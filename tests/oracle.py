@@ -76,7 +76,13 @@ def heads(features: Tensor, weights: dict[str, Tensor], m: int, buffered: bool) 
     """§2.2: each head by its own rows: u, d, then i, o in a buffered network, then v, then y."""
     row = 0
     out = {}
-    for name, size in [("u", 1), ("d", 1), *([("i", 1), ("o", 1)] if buffered else []), ("v", m), ("y", None)]:
+    for name, size in [
+        ("u", 1),
+        ("d", 1),
+        *([("i", 1), ("o", 1)] if buffered else []),
+        ("v", m),
+        ("y", None),
+    ]:
         rows = slice(row, None if size is None else row + size)
         raw = weights["heads.weight"][rows] @ features + weights["heads.bias"][rows]
         out[name] = raw if name == "y" else torch.sigmoid(raw)
@@ -85,7 +91,13 @@ def heads(features: Tensor, weights: dict[str, Tensor], m: int, buffered: bool) 
 
 
 def network(
-    x: Tensor, weights: dict[str, Tensor], m: int, *, lstm: bool, steps: int | None = None, discard_first: bool = False
+    x: Tensor,
+    weights: dict[str, Tensor],
+    m: int,
+    *,
+    lstm: bool,
+    steps: int | None = None,
+    discard_first: bool = False,
 ) -> Tensor:
     """Figure 1, or with `steps` Figure 2, on one sequence x (T, K); the memory is a stack."""
     buffered = steps is not None

@@ -44,7 +44,19 @@ def test_imports_go_one_way():
 
 def test_importing_softstack_loads_little():
     code = "import sys, softstack; print(' '.join(sys.modules))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
     assert "torch" in loaded
-    heavy = {"numba", "triton", "matplotlib", "distributed", "dask", "cyclopts", "rich", "safetensors", "softstack.lab"}
+    heavy = {
+        "numba",
+        "triton",
+        "matplotlib",
+        "distributed",
+        "dask",
+        "cyclopts",
+        "rich",
+        "safetensors",
+        "softstack.lab",
+    }
     assert not heavy & set(loaded)

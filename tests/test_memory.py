@@ -1,12 +1,12 @@
 """memory.py against the oracle: reads, states and gradients, ties included."""
 
-import oracle
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
+import oracle
 import softstack as ss
 from softstack.memory import above, before
 

@@ -3,13 +3,13 @@
 import copy
 import io
 
-import oracle
 import pytest
 import torch
 from torch import nn
 from torch.func import functional_call, grad, stack_module_state, vmap
 from torch.testing import assert_close
 
+import oracle
 import softstack as ss
 
 NETWORKS = {"StackRNN": ss.StackRNN, "BufferedStackRNN": ss.BufferedStackRNN}
@@ -43,11 +43,15 @@ def test_the_papers_networks(controller, buffers, generator, device):
     more = {} if buffers is None else dict(steps=lambda T: 2 * T - 1, discard_first=buffers == "discard")
     net = make("BufferedStackRNN" if buffers else "StackRNN", controller, **more)
     x = inputs(generator, T=5)
-    weights = {name.removeprefix("cell."): p.detach().clone().requires_grad_() for name, p in net.named_parameters()}
+    weights = {
+        name.removeprefix("cell."): p.detach().clone().requires_grad_() for name, p in net.named_parameters()
+    }
     steps = 9 if buffers else None
     expected = torch.stack(
         [
-            oracle.network(one, weights, 2, lstm=controller == "lstm", steps=steps, discard_first=buffers == "discard")
+            oracle.network(
+                one, weights, 2, lstm=controller == "lstm", steps=steps, discard_first=buffers == "discard"
+            )
             for one in x
         ]
     )
@@ -60,7 +64,9 @@ def test_the_papers_networks(controller, buffers, generator, device):
         assert_close(p.grad.cpu(), weights[name.removeprefix("cell.")].grad)
 
 
-@pytest.mark.parametrize(("controller", "cell"), [("rnn", nn.RNNCell), ("gru", nn.GRUCell), ("lstm", nn.LSTMCell)])
+@pytest.mark.parametrize(
+    ("controller", "cell"), [("rnn", nn.RNNCell), ("gru", nn.GRUCell), ("lstm", nn.LSTMCell)]
+)
 def test_recurrent_cores_are_pytorchs(controller, cell, generator):
     core = make(controller=controller).cell.core
     theirs = cell(5, 5, **DOUBLE)
@@ -348,7 +354,10 @@ def test_a_network_that_copies_its_input():
         (lambda: ss.StackRNN(3, 3, memory="stak"), r"unknown memory 'stak': did you mean 'stack'\?"),
         (lambda: ss.StackRNN(3, 0), r"output_size must be a whole number of at least 1; got 0"),
         (lambda: ss.StackRNN(3, 3, backend="gpu"), r"backend 'gpu' asks for a fused kernel"),
-        (lambda: ss.StackRNN(3, 3)(torch.zeros(2, 5)), r"x must be \(B, T, input_size\).*input_size = 3; got \(2, 5\)"),
+        (
+            lambda: ss.StackRNN(3, 3)(torch.zeros(2, 5)),
+            r"x must be \(B, T, input_size\).*input_size = 3; got \(2, 5\)",
+        ),
         (lambda: ss.StackRNN(3, 3)(torch.zeros(2, 5, 3).long()), r"x must be floating point"),
         (
             lambda: ss.StackRNN(3, 3)(torch.zeros(2, 5, 3), ss.StackRNN(3, 3)(torch.zeros(4, 5, 3))[1]),

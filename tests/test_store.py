@@ -31,7 +31,13 @@ def test_a_trial_comes_back_as_it_was(trial, tmp_path):
     assert [p.name for p in path.parent.iterdir()] == ["seed-3"]  # no temporary left
     run = store.load(path)
     assert (run.condition, run.seed) == (SMALL, 3)
-    assert run.result == {"condition": SMALL.name, "seed": 3, "epochs": 2, "dev": trial.dev, "test": trial.test}
+    assert run.result == {
+        "condition": SMALL.name,
+        "seed": 3,
+        "epochs": 2,
+        "dev": trial.dev,
+        "test": trial.test,
+    }
     assert [epoch["dev"] for epoch in run.epochs] == [epoch.dev for epoch in trial.epochs]
     network = store.network(run)
     for name, p in network.named_parameters():
@@ -121,7 +127,12 @@ def test_truncated_at_every_offset(name, trial, tmp_path):
     [
         ("config.toml", "numerics = 1", "numerics = 99", "was made by version 99 of the numerics"),
         ("config.toml", "seed = 3", "", "cannot be read .*seed.*: it was damaged"),
-        ("config.toml", "hidden_size", "hidden_sise", "unknown key .*'hidden_sise': did you mean 'hidden_size'"),
+        (
+            "config.toml",
+            "hidden_size",
+            "hidden_sise",
+            "unknown key .*'hidden_sise': did you mean 'hidden_size'",
+        ),
         ("config.toml", 'task = "reversal"', 'task = "reverse"', "unknown task 'reverse'"),
         ("config.toml", "memory_size = 2", "memory_size = 3", "but its condition needs"),
         ("result.json", "{", "[", "cannot be read"),
@@ -157,7 +168,9 @@ def small_disk(tmp_path):
     """A file system of 64 KiB. Mounting one takes root."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)], capture_output=True, text=True)
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)], capture_output=True, text=True
+    )
     if made.returncode:
         pytest.skip(f"cannot mount a small disk here: {made.stderr.strip()}")
     yield disk
@@ -165,14 +178,17 @@ def small_disk(tmp_path):
 
 
 def test_a_full_disk_harms_nothing(trial, small_disk):
-    saved = 0
-    with pytest.raises(OSError, match="No space left on device"):
+    saved = []
+
+    def fill():
         for seed in range(100):
-            store.save(small_disk, trial._replace(seed=seed))
-            saved += 1
-    assert saved > 0
+            saved.append(store.save(small_disk, trial._replace(seed=seed)))
+
+    with pytest.raises(OSError, match="No space left on device"):
+        fill()
+    assert saved
     runs = sorted(small_disk.glob("*/seed-*"))
-    assert len(runs) == saved
+    assert runs == sorted(saved)
     for path in runs:
         assert store.network(store.load(path))
     assert not [p for p in (small_disk / SMALL.name).iterdir() if p.name.startswith(".")]
@@ -196,6 +212,8 @@ def test_provenance_names_the_commit_and_versions():
     stamp = store.provenance("cpu")
     assert stamp["torch"] == torch.__version__
     head = subprocess.run(
-        ["git", "-C", os.path.dirname(__file__), "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True
+        ["git", "-C", os.path.dirname(__file__), "rev-parse", "--short=12", "HEAD"],
+        capture_output=True,
+        text=True,
     ).stdout.strip()
     assert stamp["commit"].removesuffix("-dirty") == head

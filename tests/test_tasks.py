@@ -132,7 +132,9 @@ def _seconds(name):
 
 
 def test_encoding():
-    data = encode(TASKS["reversal"], [Example(("1", "#"), (None, "1")), Example(("0", "1", "#", "#"), (None,) * 4)], 5)
+    data = encode(
+        TASKS["reversal"], [Example(("1", "#"), (None, "1")), Example(("0", "1", "#", "#"), (None,) * 4)], 5
+    )
     assert data.x.tolist() == [[1, 2, 2, 2, 2], [0, 1, 2, 2, 2]]
     assert data.y.tolist() == [[0, 1, 0, 0, 0], [0, 0, 0, 0, 0]]
     assert data.mask.tolist() == [[False, True, False, False, False], [False] * 5]
@@ -151,11 +153,17 @@ def test_a_file_comes_back_as_it_was_written(name, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1 0\t1 1\n1 0 1\n", r"data.tsv, line 2: expected input symbols, one tab, target symbols; found 0 tabs"),
+        (
+            "1 0\t1 1\n1 0 1\n",
+            r"data.tsv, line 2: expected input symbols, one tab, target symbols; found 0 tabs",
+        ),
         ("1 0\t1 1\t0\n", r"line 1: .*found 2 tabs"),
         ("1 0\t1\n", r"line 1: 2 input symbols but 1 targets: give one target an input symbol"),
         ("1 2\t1 1\n", r"line 1: '2' is not an input symbol of xor: accepted are 0 1, separated by spaces"),
-        ("1 0\t1 2\n", r"line 1: '2' is not a target of xor: accepted are 0 1, and '_' where nothing is scored"),
+        (
+            "1 0\t1 2\n",
+            r"line 1: '2' is not a target of xor: accepted are 0 1, and '_' where nothing is scored",
+        ),
         ("\t\n", r"holds no example"),
         ("\t1\n", r"line 1: the input is empty: give at least one of 0 1"),
         ("", r"holds no example: write one a line"),

@@ -82,7 +82,9 @@ def test_a_trial_does_not_depend_on_who_trains_beside_it():
                 assert_close(weight, other.weights[name], rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("condition", [SMALL, replace(SMALL, task="parenthesis", controller="lstm", train_size=35)])
+@pytest.mark.parametrize(
+    "condition", [SMALL, replace(SMALL, task="parenthesis", controller="lstm", train_size=35)]
+)
 def test_a_population_trains_as_a_plain_loop_does(condition):
     """The protocol written out for one network, without vmap: same losses, same weights."""
     network = initial(condition, 5)

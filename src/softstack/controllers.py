@@ -140,8 +140,10 @@ class Heads(nn.Linear):
         super().__init__(features, sum(sizes.values()), **kind)
         self.sizes = sizes
 
-    def forward(self, features: Tensor) -> Actions:
-        raw = super().forward(features).to(self.weight.dtype)  # autocast: strengths in full precision
+    def forward(self, features: Tensor) -> Actions:  # type: ignore[override]  # split, not one tensor
+        raw = super().forward(features)
+        if raw.dtype != self.weight.dtype:
+            raw = raw.to(self.weight.dtype)  # under autocast: strengths in full precision
         v, y = self.rows("v"), self.rows("y")
         squashed = torch.sigmoid(raw[..., : v.stop])
         strengths = squashed[..., : v.start].unbind(-1)  # u, d and, in a buffered network, i, o

@@ -82,7 +82,8 @@ def empty(size: int, batch: tuple[int, ...], like: Tensor) -> MemoryState:
 class Memory(Protocol):
     """What a network needs of a memory. A new one is a class with these, and a line in MEMORIES."""
 
-    size: int
+    @property
+    def size(self) -> int: ...
 
     def init(
         self,

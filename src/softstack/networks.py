@@ -77,16 +77,14 @@ class StackCell(nn.Module):
         self.controller_name, self.memory_name = controller, memory
         self.memory = MEMORIES[memory](memory_size)
         self.core = CONTROLLERS[controller](input_size + memory_size, hidden_size, device=device, dtype=dtype)
-        self.heads = Heads(
-            self.core.features, memory_size, output_size, buffered, device=device, dtype=dtype
-        )
+        self.heads = Heads(self.core.features, memory_size, output_size, buffered, device=device, dtype=dtype)
         self.reset_parameters()
 
     @torch.no_grad()
     def reset_parameters(
         self, generator: torch.Generator | None = None, *, pop_bias: float = -1.0, buffer_bias: float = 1.0
     ) -> None:
-        """The authors' initialisation: weights of variance 1/rows; biases 0 but the pop and buffer strengths'."""
+        """The authors' initialisation: weights of variance 1/rows, biases 0 but those of u, i and o."""
         for name, parameter in self.named_parameters():
             if name.endswith("bias"):
                 parameter.zero_()
@@ -330,7 +328,9 @@ class BufferedStackRNN(nn.Module):
     def _running(self, lengths: Tensor, x: Tensor) -> Tensor:
         """(B, steps): whether a sequence of that length is still running at step t."""
         each = torch.tensor([self._count(n) for n in lengths.reshape(-1).tolist()], device=x.device)
-        return torch.arange(self._count(x.shape[-2]), device=x.device) < each.view(lengths.shape).unsqueeze(-1)
+        return torch.arange(self._count(x.shape[-2]), device=x.device) < each.view(lengths.shape).unsqueeze(
+            -1
+        )
 
     def extra_repr(self) -> str:
         return f"backend={self.backend!r}, discard_first={self.discard_first}"

@@ -9,20 +9,27 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import docstring_parser
 import numpy as np
 import torch
 from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 import softstack
 from softstack.errors import BadInput
 from softstack.lab import engine, figures, report, store, tasks
-from softstack.lab.data import SPLITS, Split, read_tsv, write_tsv
+from softstack.lab.data import Split, read_tsv, write_tsv
 from softstack.lab.experiments import TABLE_1, Condition, corrected
 from softstack.lab.train import accuracies, encoded, examples, stream
 
@@ -45,12 +52,17 @@ def _options() -> Any:
     for field in fields(Condition):
         if field.name != "task":
             text = f"{docs[field.name]} [default: {field.default}]"
-            kind = Annotated[field.type | None, Parameter(help=text)]  # type: ignore[operator]
-            options.append((field.name, kind, None))
-    return Parameter(name="*")(make_dataclass("Options", options, frozen=True, namespace={"__module__": __name__}))
+            kind: Any = field.type
+            options.append((field.name, Annotated[kind | None, Parameter(help=text)], None))
+    return Parameter(name="*")(
+        make_dataclass("Options", options, frozen=True, namespace={"__module__": __name__})
+    )
 
 
-Options = _options()
+if TYPE_CHECKING:
+    Options = Any
+else:
+    Options = _options()
 Rows = Annotated[list[str] | None, Parameter(consume_multiple=True)]
 
 
@@ -94,7 +106,7 @@ def table(
     screen = Table(*report.HEADER)
     for cells in report.cells(reproduced):
         screen.add_row(*(cell.strip("*") for cell in cells))
-    Console(width=None if sys.stdout.isatty() else 160).print(screen)
+    Console(width=None if sys.stdout.isatty() else 200).print(screen)
     print(report.verdict(reproduced))
     print(f"Report: {out / 'table1.html'}, and .md and .json beside it")
 
@@ -146,7 +158,14 @@ def train(
 
 
 @app.command
-def evaluate(run_dir: Path, /, *, data: Path | None = None, split: Split = "test", as_json: Annotated[bool, Parameter(name="--json")] = False) -> None:
+def evaluate(
+    run_dir: Path,
+    /,
+    *,
+    data: Path | None = None,
+    split: Split = "test",
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
+) -> None:
     """Score a trained network, on a split of its own task or on a file of yours.
 
     softstack evaluate RUN_DIR --split dev
@@ -183,11 +202,19 @@ def evaluate(run_dir: Path, /, *, data: Path | None = None, split: Split = "test
     if as_json:
         print(json.dumps(result))
     else:
-        print(f"accuracy {accuracy:.2%}: {result['right']} of {scored} scored symbols in {len(given)} strings right")
+        right, strings = result["right"], len(given)
+        print(f"accuracy {accuracy:.2%}: {right} of {scored} scored symbols in {strings} strings right")
 
 
 @app.command
-def sample(task: str, /, *, n: Annotated[int, Parameter(name=["-n", "--n"])] = 10, split: Split = "train", seed: int = 0) -> None:
+def sample(
+    task: str,
+    /,
+    *,
+    n: Annotated[int, Parameter(name=["-n", "--n"])] = 10,
+    split: Split = "train",
+    seed: int = 0,
+) -> None:
     """Write examples of a task as TSV, as `softstack evaluate --data` reads it.
 
     softstack sample parenthesis -n 1000 --split test > mine.tsv
@@ -245,7 +272,9 @@ def trace(run_dir: Path, symbols: str, /, *, out: Path = Path("trace.png")) -> N
 
 
 @app.command(name="figures")
-def figures_(*, out: Path = Path("figures"), runs: Path = Path("runs/table1"), trials: int = 10, engine: str = "local") -> None:
+def figures_(
+    *, out: Path = Path("figures"), runs: Path = Path("runs/table1"), trials: int = 10, engine: str = "local"
+) -> None:
     """Draw the paper's Figures 5 and 6: five networks, each on the input that the paper shows.
 
     Of each network's trials the one with the best dev accuracy is drawn. Trials that `--runs` has are
@@ -336,7 +365,9 @@ def _row_numbers(rows: Sequence[str] | None) -> list[int]:
         found = [n for n, c in enumerate(TABLE_1, 1) if given in (str(n), c.task)]
         if not found:
             names = ", ".join(dict.fromkeys(c.task for c in TABLE_1))
-            raise BadInput(f"--rows {given} is not in Table 1: give numbers from 1 to {len(TABLE_1)}, or {names}")
+            raise BadInput(
+                f"--rows {given} is not in Table 1: give numbers from 1 to {len(TABLE_1)}, or {names}"
+            )
         numbers += found
     return sorted(set(numbers))
 
@@ -351,7 +382,7 @@ def _toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} is not TOML ({error}): write lines such as  task = \"reversal\"") from None
+        raise BadInput(f'{path} is not TOML ({error}): write lines such as  task = "reversal"') from None
 
 
 def _folder(path: Path) -> None:

@@ -96,9 +96,7 @@ def read_tsv(path: Path, task: "Task") -> list[Example]:
 def _parse(line: str, task: "Task", where: str) -> Example:
     parts = line.split("\t")
     if len(parts) != 2:
-        raise BadInput(
-            f"{where}expected input symbols, one tab, target symbols; found {len(parts) - 1} tabs"
-        )
+        raise BadInput(f"{where}expected input symbols, one tab, target symbols; found {len(parts) - 1} tabs")
     symbols, targets = (tuple(part.split()) for part in parts)
     check_symbols(task, symbols, where)
     if len(symbols) != len(targets):

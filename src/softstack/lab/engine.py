@@ -38,7 +38,9 @@ def run(units: Sequence[Unit], engine: str, progress: Progress) -> Iterator[tupl
     elif engine == "local" or engine.startswith(("tcp://", "tls://")):
         yield from _distributed(units, engine, progress)
     else:
-        raise BadInput(f"unknown engine {engine!r}: accepted are local, inline and the address of a dask scheduler, tcp://host:port")
+        raise BadInput(
+            f"unknown engine {engine!r}: accepted are local, inline and the address of a dask scheduler, tcp://host:port"
+        )
 
 
 def _distributed(
@@ -64,7 +66,9 @@ def _client(engine: str, units: int) -> Iterator[Any]:
         try:
             client = Client(engine, timeout="10s")
         except OSError as error:
-            raise BadInput(f"no dask scheduler answers at {engine} ({error}): start one with `dask scheduler`") from None
+            raise BadInput(
+                f"no dask scheduler answers at {engine} ({error}): start one with `dask scheduler`"
+            ) from None
         with client:
             yield client
         return

@@ -87,17 +87,25 @@ def draw(network: nn.Module, condition: Condition, seen: Observed, title: str = 
     ratios = [len(names) for _, _, names in columns]
     axes = figure.subplots(1, len(columns), squeeze=False, width_ratios=ratios)[0]
     for axis, (name, values, names) in zip(axes, columns, strict=True):
-        image = axis.imshow(values.numpy(), cmap="viridis", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+        image = axis.imshow(
+            values.numpy(), cmap="viridis", vmin=0, vmax=1, aspect="auto", interpolation="nearest"
+        )
         axis.set_title(name, fontsize=9)
         axis.set_xticks(range(len(names)), names, fontsize=8, rotation=90 if max(map(len, names)) > 2 else 0)
         axis.set_yticks([])
     symbols = seen.example.input
-    axes[0].set_yticks(range(steps), [symbols[t] if t < len(symbols) else "" for t in range(steps)], fontsize=8)
+    axes[0].set_yticks(
+        range(steps), [symbols[t] if t < len(symbols) else "" for t in range(steps)], fontsize=8
+    )
     axes[0].set_ylabel("input, step by step" if not buffered else "step")
     if buffered:
         axes[0].set_yticks(range(steps), [str(t + 1) for t in range(steps)], fontsize=8)
-    figure.suptitle(title or f"{condition.task.replace('_', ' ')}, {condition.controller} controller", fontsize=10)
-    figure.subplots_adjust(left=0.12, right=0.88, top=1 - 0.85 / figure.get_figheight(), bottom=0.12, wspace=0.35)
+    figure.suptitle(
+        title or f"{condition.task.replace('_', ' ')}, {condition.controller} controller", fontsize=10
+    )
+    figure.subplots_adjust(
+        left=0.12, right=0.88, top=1 - 0.85 / figure.get_figheight(), bottom=0.12, wspace=0.35
+    )
     bar = figure.colorbar(image, ax=list(axes), fraction=0.04, pad=0.03)
     bar.ax.tick_params(labelsize=8)
     return figure
@@ -129,7 +137,9 @@ def as_html(figure: Figure, seen: Observed, title: str) -> str:
         "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
         for cells in _steps(seen)
     )
-    heads = "".join(f"<th scope=col>{name}</th>" for name in ("step", "input", "target", "predicted", "pop", "push"))
+    heads = "".join(
+        f"<th scope=col>{name}</th>" for name in ("step", "input", "target", "predicted", "pop", "push")
+    )
     return (
         f"<!doctype html>\n<html lang=en><meta charset=utf-8><title>{html.escape(title)}</title>"
         "<style>body{font:16px system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem}"
@@ -140,9 +150,11 @@ def as_html(figure: Figure, seen: Observed, title: str) -> str:
 
 def _steps(seen: Observed) -> list[tuple[str, ...]]:
     """Each step in words. A buffered network may make more steps than its input has symbols."""
-    steps = []
+    steps: list[tuple[str, ...]] = []
     for t, (u, d) in enumerate(zip(seen.trace.u.tolist(), seen.trace.d.tolist(), strict=True)):
         symbol = seen.example.input[t] if t < len(seen.example.input) else ""
         target = (seen.example.target[t] or UNSCORED) if symbol else ""
-        steps.append((str(t + 1), symbol, target, seen.predicted[t] if symbol else "", f"{u:.3f}", f"{d:.3f}"))
+        steps.append(
+            (str(t + 1), symbol, target, seen.predicted[t] if symbol else "", f"{u:.3f}", f"{d:.3f}")
+        )
     return steps

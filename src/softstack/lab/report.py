@@ -1,11 +1,11 @@
 """Table 1 beside the paper's: rows from run directories, and what is written of them.
 
-    table1.json    a list of 18 rows with the columns of the paper's table, plus `trials`, `paper`,
-                   `agrees` and, for the buffered rows, `corrected`: the same with the read-off corrected
-    table1.md      the same to read, as Markdown
-    table1.html    the same to read, as a page
-    trials.jsonl   each trial's result.json, a line each
-    meta.json      commit, versions, seeds and time taken
+table1.json    a list of 18 rows with the columns of the paper's table, plus `trials`, `paper`,
+               `agrees` and, for the buffered rows, `corrected`: the same with the read-off corrected
+table1.md      the same to read, as Markdown
+table1.html    the same to read, as a page
+trials.jsonl   each trial's result.json, a line each
+meta.json      commit, versions, seeds and time taken
 """
 
 import csv
@@ -79,7 +79,9 @@ def agrees(row: Row, paper: Row) -> bool:
 
 
 def write(out: Path, rows: list[Row], meta: Row) -> None:
-    trials = [trial for row in rows for part in (row, row.get("corrected", {})) for trial in part.get("trials", [])]
+    trials = [
+        trial for row in rows for part in (row, row.get("corrected", {})) for trial in part.get("trials", [])
+    ]
     texts = {
         "table1.json": json.dumps(rows, indent=1),
         "table1.md": markdown(rows, meta),
@@ -91,7 +93,17 @@ def write(out: Path, rows: list[Row], meta: Row) -> None:
         store.write(out / name, text.rstrip("\n").encode() + b"\n")
 
 
-HEADER = ("task", "buffered", "controller", "stack", "ours: dev", "paper: dev", "ours: test", "paper: test", "agrees")
+HEADER = (
+    "task",
+    "buffered",
+    "controller",
+    "stack",
+    "ours: dev",
+    "paper: dev",
+    "ours: test",
+    "paper: test",
+    "agrees",
+)
 
 
 def cells(rows: Sequence[Row]) -> list[list[str]]:
@@ -137,11 +149,14 @@ def markdown_table(rows: Sequence[Row]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def legend(meta: Row) -> str:
+    trials = len(meta["seeds"])
+    return f"Accuracy in percent, min / median / max of {trials} trials: dev in the last epoch, then test."
+
+
 def markdown(rows: Sequence[Row], meta: Row) -> str:
-    return (
-        f"# Table 1, reproduced\n\nAccuracy in percent, min / median / max of {len(meta['seeds'])} trials: dev "
-        f"in the last epoch, test on longer strings.\n\n{markdown_table(rows)}\n\n{verdict(rows)}\n\n{stamp(meta)}\n"
-    )
+    parts = ["# Table 1, reproduced", legend(meta), markdown_table(rows), verdict(rows), stamp(meta)]
+    return "\n\n".join(parts) + "\n"
 
 
 STYLE = """
@@ -166,13 +181,15 @@ def page(rows: Sequence[Row], meta: Row) -> str:
     for line in cells(rows):
         kind = {"": "corrected", "yes": "agrees"}.get(line[-1], "differs")
         line = [*line[:-1], line[-1].strip("*")]
-        body.append(f"<tr class={kind}>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>")
+        body.append(
+            f"<tr class={kind}>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>"
+        )
     said = html.escape(stamp(meta)).replace("`softstack table`", "<code>softstack table</code>")
     return (
         '<!doctype html>\n<html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width">'
         f"<title>Table 1, reproduced</title><style>{STYLE}</style>\n<h1>Table 1, reproduced</h1>\n"
-        f"<p>Accuracy in percent, min / median / max of {len(meta['seeds'])} trials: dev in the last epoch, "
-        f"test on longer strings.</p>\n<div class=wide><table><thead><tr>{head}</tr></thead>\n<tbody>\n"
+        f"<p>{legend(meta)}</p>\n<div class=wide><table><thead><tr>{head}</tr></thead>\n<tbody>\n"
         + "\n".join(body)
-        + f"\n</tbody></table></div>\n<p>{html.escape(verdict(rows))}</p>\n<footer><p>{said}</p></footer>\n</html>\n"
+        + f"\n</tbody></table></div>\n<p>{html.escape(verdict(rows))}</p>\n"
+        f"<footer><p>{said}</p></footer>\n</html>\n"
     )

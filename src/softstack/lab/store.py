@@ -137,13 +137,15 @@ def load(path: Path) -> Run:
     try:
         config = tomllib.loads((path / "config.toml").read_text(encoding="utf-8"))
         result = json.loads((path / "result.json").read_text(encoding="utf-8"))
-        epochs = [json.loads(line) for line in (path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+        epochs = [
+            json.loads(line) for line in (path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        ]
         numerics, seed, given = config["numerics"], int(config["seed"]), dict(config["condition"])
     except (ValueError, KeyError, TypeError) as error:
         raise BadInput(f"{path} cannot be read ({error}): it was damaged, train it again") from None
     if numerics != NUMERICS:
         raise BadInput(
-            f"{path} was made by version {numerics} of the numerics and this softstack has version {NUMERICS}: "
+            f"{path} was made by version {numerics} of the numerics and this softstack has {NUMERICS}: "
             f"train it again, or use softstack {config.get('softstack', 'of its time')}"
         )
     return Run(path, Condition.from_dict(given, str(path / "config.toml")), seed, result, epochs)

@@ -71,9 +71,7 @@ def initial(condition: Condition, seed: int, device: torch.device | str | None =
     """The network with which a trial begins."""
     network = build(condition)
     generator = torch.Generator().manual_seed(int(stream(seed, "init").integers(2**63)))
-    network.cell.reset_parameters(
-        generator, pop_bias=condition.pop_bias, buffer_bias=condition.buffer_bias
-    )
+    network.cell.reset_parameters(generator, pop_bias=condition.pop_bias, buffer_bias=condition.buffer_bias)
     return network.to(device)
 
 
@@ -125,7 +123,7 @@ class Population:
         )
 
     def epoch(self) -> tuple[list[float], list[float]]:
-        """Train on every string once, in an order of each trial's own; the losses, and dev accuracies after."""
+        """Train on every string once, each trial in an order of its own; the losses, and dev accuracies."""
         size, batch = self.condition.train_size, self.condition.batch_size
         order = np.stack([self.orders[trial].permutation(size) for trial in self.trials])  # (P, n)
         data = self.data["train"]

@@ -1,7 +1,7 @@
 """§4.5 Subject-Auxiliary Agreement: say the next word, scored where that is `has` or `have`.
 
-    input    the lobsters that the lobster has devoured have
-    target   _   _        _    _   has     _   have     _
+input    the lobsters that the lobster has devoured have
+target   _   _        _    _   has     _   have     _
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """§4.4 Boolean Formula Evaluation: in reverse Polish notation, the value of the formula that ends here.
 
-    input    T F | T &
-    target   1 0 1 1 1
+input    T F | T &
+target   1 0 1 1 1
 """
 
 from dataclasses import dataclass
@@ -48,8 +48,8 @@ class Formula:
             if symbol in ("&", "|"):
                 if len(values) < 2:
                     raise BadInput(
-                        f"symbol {position} of {' '.join(symbols)!r} is {symbol!r} with fewer than two formulas "
-                        "before it: write formulas in reverse Polish notation, as in 'T F | T &'"
+                        f"symbol {position} of {' '.join(symbols)!r} is {symbol!r} with fewer than two "
+                        "formulas before it: write formulas in reverse Polish notation, as in 'T F | T &'"
                     )
                 right, left = values.pop(), values.pop()
                 values.append(left and right if symbol == "&" else left or right)

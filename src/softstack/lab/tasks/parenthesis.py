@@ -1,7 +1,7 @@
 """§4.3 Parenthesis Prediction: say the next symbol, scored where that is a closing one.
 
-    input    [ ( [ ] ) ] ( )
-    target   _ _ ] ) ] _ ) _
+input    [ ( [ ] ) ] ( )
+target   _ _ ] ) ] _ ) _
 """
 
 from dataclasses import dataclass

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from softstack.errors import BadInput
 from softstack.lab.data import Example, Split
 
 
@@ -41,7 +42,7 @@ class Reversal:
         return 48 if split == "test" else 24
 
     def sample(self, rng: np.random.Generator, n: int, split: Split) -> list[tuple[str, ...]]:
-        """Lengths int(gauss(10, 2)) within 1 and 12 for training, int(gauss(20, 4)) within 1 and 24 to test."""
+        """Lengths int(gauss(10, 2)) within 1 to 12 for training, int(gauss(20, 4)) within 1 to 24 to test."""
         mean, spread, most = (20, 4, 24) if split == "test" else (10, 2, 12)
         lengths = rng.normal(mean, spread, n).astype(int).clip(1, most)
         symbols = np.array([*self.kept, *self.dropped])
@@ -50,6 +51,12 @@ class Reversal:
     def example(self, symbols: tuple[str, ...]) -> Example:
         """w, or w and its #s, with as many #s after w as it has symbols."""
         word = symbols[: symbols.index("#")] if "#" in symbols else symbols
+        if not word:
+            raise BadInput("the string to reverse is empty: give at least one symbol before the first #")
+        if set(symbols[len(word) :]) - {"#"}:
+            raise BadInput(
+                f"only #s may follow the first # in {' '.join(symbols)!r}: they are where the answer goes"
+            )
         answer = [symbol for symbol in reversed(word) if symbol in self.kept]
         blanks = max(len(word), len(symbols) - len(word))
         target = [None] * len(word) + answer + [None] * (blanks - len(answer))

@@ -1,8 +1,8 @@
 """§4.2 XOR Evaluation: the XOR of the symbols so far, without the most recent one if delayed.
 
-    input              1 1 0 1
-    cumulative         1 0 0 1
-    delayed            0 1 0 0
+input              1 1 0 1
+cumulative         1 0 0 1
+delayed            0 1 0 0
 """
 
 from dataclasses import dataclass

@@ -1,0 +1,103 @@
+"""The report: statistics, agreement, and that what is published is what was measured."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from softstack.lab import report
+from softstack.lab.experiments import TABLE_1
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "results" / "table1"
+
+
+def test_summary_is_min_median_max_in_percent():
+    trials = [{"dev": d, "test": t} for d, t in ((0.5, 0.1), (1.0, 0.2), (0.9996, 0.40049), (0.75, 0.3))]
+    assert report.summary(trials) == {
+        "dev_min": 50.0, "dev_median": 87.5, "dev_max": 100.0, "test_min": 10.0, "test_median": 25.0, "test_max": 40.0,
+    }  # fmt: skip
+
+
+def test_agreement_is_the_median_inside_the_papers_range_or_above():
+    paper = {"dev_min": 50.0, "dev_max": 60.0, "test_min": 40.0, "test_max": 45.0}
+    assert report.agrees({"dev_median": 50.0, "test_median": 99.0}, paper)
+    assert not report.agrees({"dev_median": 49.9, "test_median": 42.0}, paper)
+    assert not report.agrees({"dev_median": 55.0, "test_median": 39.9}, paper)
+
+
+def test_the_papers_table_is_the_papers():
+    rows = report.paper_rows()
+    assert len(rows) == 18
+    assert rows[8] == {
+        "task": "parenthesis", "buffered": "no", "controller": "linear", "stack": "yes",
+        "dev_min": 72.8, "dev_median": 97.0, "dev_max": 99.3, "test_min": 59.9, "test_median": 80.3, "test_max": 83.2,
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def published():
+    return json.loads((RESULTS / "table1.json").read_text())
+
+
+def test_published_rows_follow_from_published_trials(published):
+    """18 rows with the columns of the paper's table; each statistic recomputed from its ten trials."""
+    names = list(report.paper_rows()[0])
+    assert len(published) == 18
+    for row, paper, condition in zip(published, report.paper_rows(), TABLE_1, strict=True):
+        assert set(names) | {"trials"} <= set(row)
+        assert report.columns(condition) == {
+            key: row[key] for key in ("task", "buffered", "controller", "stack")
+        }
+        assert row["paper"] == {key: paper[key] for key in report.STATISTICS}
+        assert row["agrees"] == report.agrees(row, paper)
+        for part in (row, row["corrected"]) if condition.buffered else (row,):
+            assert [trial["seed"] for trial in part["trials"]] == list(range(10))
+            assert {key: part[key] for key in report.STATISTICS} == report.summary(part["trials"])
+            assert len({trial["condition"] for trial in part["trials"]}) == 1
+        assert row["trials"][0]["condition"] == condition.name
+
+
+def test_published_trials_are_all_there(published):
+    lines = [json.loads(line) for line in (RESULTS / "trials.jsonl").read_text().splitlines()]
+    assert len(lines) == 200
+    assert lines[:10] == published[0]["trials"]
+
+
+def test_published_reports_say_the_same(published):
+    meta = json.loads((RESULTS / "meta.json").read_text())
+    assert (RESULTS / "table1.md").read_text() == report.markdown(published, meta)
+    assert (RESULTS / "table1.html").read_text() == report.page(published, meta)
+    assert re.fullmatch(r"[0-9a-f]{12}", meta["commit"]), "the published table was made from uncommitted code"
+
+
+def test_the_readme_says_what_the_results_say():
+    check = subprocess.run(
+        [sys.executable, ROOT / "tools" / "publish.py", "--check"], capture_output=True, text=True
+    )
+    assert check.returncode == 0, check.stderr
+
+
+def test_the_readmes_code_runs():
+    """The Python in the README, as it stands."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        names: dict = {}
+        exec(compile(block, "README.md", "exec"), names)
+        assert isinstance(names["y"], torch.Tensor)
+        assert names["y"].shape == (10, 24, 16)
+
+
+def test_docstring_examples_run():
+    import doctest
+
+    from softstack import networks
+
+    assert doctest.testmod(networks, extraglobs={"torch": torch}) == doctest.TestResults(
+        failed=0, attempted=6
+    )
