@@ -17,11 +17,7 @@ UNITS = [engine.Unit(condition, (0, 1)) for condition in SMALL]
 def test_local_gives_what_inline_gives():
     told = {"local": [], "inline": []}
     results = {
-        where: {
-            unit: trials
-            for unit, trials in engine.run(UNITS, where, lambda *event, w=where: told[w].append(event))
-        }
-        for where in told
+        where: dict(engine.run(UNITS, where, lambda *event, w=where: told[w].append(event))) for where in told
     }
     for unit in UNITS:
         for ours, theirs in zip(results["local"][unit], results["inline"][unit], strict=True):

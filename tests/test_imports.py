@@ -14,10 +14,12 @@ ALLOWED = {
     "memory": {"checks", "errors", "kernels"},
     "buffers": {"memory"},
     "controllers": {"errors"},
-    "networks": {"buffers", "checks", "controllers", "errors", "kernels", "memory"},
+    "cell": {"checks", "controllers", "errors", "memory"},
+    "trace": {"cell", "controllers"},
+    "networks": {"buffers", "cell", "checks", "controllers", "errors", "kernels", "memory", "trace"},
     "formal": {"errors"},
-    "lab": {"buffers", "controllers", "errors", "formal", "kernels", "memory", "networks", ""},
-    "": {"controllers", "errors", "memory", "networks"},
+    "lab": {"buffers", "controllers", "errors", "formal", "kernels", "memory", "networks", "trace", ""},
+    "": {"cell", "controllers", "errors", "memory", "networks", "trace"},
 }
 
 

@@ -19,7 +19,8 @@ RESULTS = ROOT / "results" / "table1"
 def test_summary_is_min_median_max_in_percent():
     trials = [{"dev": d, "test": t} for d, t in ((0.5, 0.1), (1.0, 0.2), (0.9996, 0.40049), (0.75, 0.3))]
     assert report.summary(trials) == {
-        "dev_min": 50.0, "dev_median": 87.5, "dev_max": 100.0, "test_min": 10.0, "test_median": 25.0, "test_max": 40.0,
+        "dev_min": 50.0, "dev_median": 87.5, "dev_max": 100.0,
+        "test_min": 10.0, "test_median": 25.0, "test_max": 40.0,
     }  # fmt: skip
 
 
@@ -35,7 +36,8 @@ def test_the_papers_table_is_the_papers():
     assert len(rows) == 18
     assert rows[8] == {
         "task": "parenthesis", "buffered": "no", "controller": "linear", "stack": "yes",
-        "dev_min": 72.8, "dev_median": 97.0, "dev_max": 99.3, "test_min": 59.9, "test_median": 80.3, "test_max": 83.2,
+        "dev_min": 72.8, "dev_median": 97.0, "dev_max": 99.3,
+        "test_min": 59.9, "test_median": 80.3, "test_max": 83.2,
     }  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """softstack: differentiable stacks and queues for PyTorch."""
 
+from softstack.cell import StackCell, State
 from softstack.controllers import CONTROLLERS, Heads
 from softstack.errors import BadInput
 from softstack.memory import (
@@ -13,7 +14,8 @@ from softstack.memory import (
     queue_scan,
     stack_scan,
 )
-from softstack.networks import BufferedStackRNN, BufferedState, StackCell, StackRNN, State, Trace
+from softstack.networks import BufferedStackRNN, BufferedState, StackRNN
+from softstack.trace import Trace
 
 __version__ = "0.1.0"
 

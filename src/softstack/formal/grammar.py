@@ -27,8 +27,8 @@ from typing import NamedTuple
 from softstack.errors import BadInput, unknown
 
 EMPTY = "ε"
-_QUOTED = re.compile(r"""'[^'\s]+'|"[^"\s]+\"""")
-_TOKEN = re.compile(rf"""(?:{_QUOTED.pattern})(?=[\s|]|$)|\||[^\s|]+""")
+_QUOTED = re.compile(r"'[^'\s]+'" + r'|"[^"\s]+"')
+_TOKEN = re.compile(rf"(?:{_QUOTED.pattern})(?=[\s|]|$)" + r"|\||[^\s|]+")
 _BARE = re.compile(r"""[^\s|'"][^\s|]*""")
 
 
@@ -103,9 +103,11 @@ class Grammar:
             if len(set(alternatives)) < len(alternatives):
                 raise BadInput(f"{name} has the same alternative twice: remove one, or it counts twice")
         for symbol in self.terminals:
-            unwritable = not _is_bare(symbol) and "'" in symbol and '"' in symbol
-            if not symbol or unwritable or re.search(r"\s", symbol):
-                raise BadInput(f"{symbol!r} cannot be a terminal: use a word without spaces and both quotes")
+            written = self._written(symbol) if symbol else ""
+            if not (_QUOTED.fullmatch(written) or _is_bare(written)):
+                raise BadInput(
+                    f"{symbol!r} cannot be a terminal: use a word with no space and one kind of quote"
+                )
 
     def _check_use(self) -> None:
         productive: set[str] = set()
@@ -245,6 +247,7 @@ def _first_letters(bodies: list[list[_Body]]) -> list[set[str]]:
 
 
 def _cut(lasts: set[str], between: str, firsts: set[str]) -> re.Pattern[str]:
+    """Where `between` stands with one of `lasts` before it and one of `firsts` after ("" is anything)."""
     behind = "" if "" in lasts else "(?<=[" + "".join(map(re.escape, sorted(lasts))) + "])"
     ahead = "" if "" in firsts else "[" + "".join(map(re.escape, sorted(firsts))) + "]"
     return re.compile(f"{behind}(?={re.escape(between)}{ahead})")

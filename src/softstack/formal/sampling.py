@@ -29,7 +29,7 @@ String = tuple[str, ...]
 TABLE_BUDGET = 1 << 17  # concatenations spent on tables for sampling: some 50 ms
 LIST_BUDGET = 1 << 22  # concatenations spent on listing every string: some seconds, and 500 MB
 MAX_BITS = 1 << 20  # of a number of derivations; strings drawn from more would have some 10^6 symbols
-PATIENCE = 20_000  # derivations drawn for each string kept, before a uniform sample of strings is given up
+PATIENCE = 1000  # derivations drawn for each string kept, beyond which a sample of strings is given up
 FAR = 1 << 62  # stands for the shortest length where there is no string, the longest where there is no limit
 
 
@@ -87,7 +87,7 @@ def sample_of_length(
     """n strings of exactly this length, each uniform over the distinct ones, or else over derivations."""
     counts, total = _by_length(grammar), count_derivations_of_length(grammar, length)
     if not total:
-        raise BadInput(f"no string has length {length}: {_nearest_length(counts, length)}")
+        raise BadInput(f"no string has length {length}: try {_nearest_lengths(grammar, length)}")
 
     def draw() -> str:
         return counts.unrank(length, randbelow(rng, total))
@@ -123,18 +123,20 @@ def _drawing(grammar: Grammar, rng: np.random.Generator, depth: int) -> Callable
 def _thinned(
     rng: np.random.Generator, n: int, draw: Callable[[], str], number: Callable[[str], int]
 ) -> list[str]:
-    """n of the strings drawn: each draw is kept with probability one in its string's number of derivations."""
+    """n of the strings drawn, each kept with probability one in its number of derivations."""
     kept: list[str] = []
-    draws = 0
+    draws, expected = 0, 0.0
     while len(kept) < n:
         w = draw()
-        draws += 1
-        if not randbelow(rng, number(w)):
+        ways = number(w)
+        if not randbelow(rng, ways):
             kept.append(w)
-        elif draws > PATIENCE * (len(kept) + 1):
+        draws += 1
+        expected += 1 / ways
+        if draws >= PATIENCE and expected * PATIENCE < draws:
             raise BadInput(
-                f"strings have so many derivations here that of {draws:,} drawn {len(kept):,} could be kept:"
-                " ask for shorter strings, or write an unambiguous grammar"
+                f"strings have too many derivations here, and only {expected / draws:.0e} of those drawn could be"
+                " kept for a uniform sample: ask for shorter strings, or write an unambiguous grammar"
             )
     return kept
 
@@ -145,8 +147,8 @@ class _Counts:
     def __init__(self, form: BinaryForm, by_length: bool) -> None:
         if by_length and form.loop:
             raise BadInput(
-                f"{form.loop} derives itself, so a string can have endless derivations: give a depth instead of"
-                " a length, or remove the unit and empty rules that lead back to it"
+                f"{form.loop} derives itself, so a string can have endless derivations: give a depth (not a"
+                " length), or remove the unit and empty rules that lead back to it"
             )
         self._form = form
         self._by_length = by_length
@@ -277,6 +279,10 @@ class _Tables:
             self._listings[node, depth] = listing
         return listing
 
+    def shortest(self) -> list[int]:
+        """The length of each node's shortest string; the tree of one nests no nonterminal in itself."""
+        return self.level(len(self._form.names) + 1).shortest
+
     def derivations(self, w: str, depth: int | None) -> int:
         """The number of derivations of w, at most this deep or, in a grammar without loops, at any depth.
 
@@ -285,10 +291,11 @@ class _Tables:
         """
         names, nodes, size = len(self._form.names), self._form.nodes, len(self._form.nodes)
         order: Sequence[int] = range(size)
+        if depth is not None and not self._form.loop and depth > names * (len(w) + 1):
+            depth = None  # nodes nested around one string all differ, so no tree is deeper than that
         if depth is None:
             order = self._form.order
-            shortest = self.level(names + 1).shortest  # a shortest string's tree nests no node in itself
-            level = _Level(shortest, [FAR] * size + [0], [*(None for _ in nodes), {"": 1}])
+            level = _Level(self.shortest(), [FAR] * size + [0], [*(None for _ in nodes), {"": 1}])
         elif (table := self.level(depth).tables[0]) is not None:
             return table.get(w, 0)
         rank = {node: k for k, node in enumerate(order)}
@@ -377,12 +384,14 @@ def _all_strings(grammar: Grammar, depth: int) -> dict[str, int]:
     raise BadInput(f"depth {depth} has too many strings to list: ask for a smaller depth, or take a sample")
 
 
-def _nearest_length(counts: _Counts, length: int) -> str:
-    below = next((n for n in range(length, -1, -1) if counts.row(n)[0]), None)
-    reach = count(max(length, 0)) if below is None else range(length, length + 64)
-    above = next((n for n in reach if counts.row(n)[0]), None)
-    found = [str(n) for n in (below, above) if n is not None]
-    return f"the nearest length that has one is {' or '.join(found)}"
+def _nearest_lengths(grammar: Grammar, length: int) -> str:
+    shortest = _tables(grammar).shortest()[0]
+    if length < shortest:
+        return f"{shortest}, the shortest that has one"
+    has_one = lambda n: count_derivations_of_length(grammar, n) > 0  # noqa: E731
+    below = next(filter(has_one, range(length, -1, -1)))
+    above = next(filter(has_one, range(length, length + 100)), None)
+    return f"{below}, the longest that has one" if above is None else f"{below} or {above}, the nearest"
 
 
 def _decoded(grammar: Grammar, w: str) -> String:

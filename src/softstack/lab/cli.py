@@ -5,8 +5,7 @@ import os
 import sys
 import time
 import tomllib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import fields, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,21 +15,14 @@ import numpy as np
 import torch
 from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 
 import softstack
 from softstack.errors import BadInput
-from softstack.lab import engine, figures, report, store, tasks
+from softstack.lab import figures, report, store, tasks
 from softstack.lab.data import Split, read_tsv, write_tsv
 from softstack.lab.experiments import TABLE_1, Condition, corrected
+from softstack.lab.jobs import train_missing
 from softstack.lab.train import accuracies, encoded, examples, stream
 
 app = App(
@@ -314,46 +306,6 @@ def tasks_() -> None:
         print(f"  symbols  {' '.join(task.inputs)}   targets  {' '.join(task.outputs)}")
         print(f"  input    {' '.join(symbols)}")
         print(f"  target   {' '.join(t or '_' for t in target)}")
-
-
-def train_missing(root: Path, conditions: Sequence[Condition], seeds: Sequence[int], where: str) -> None:
-    """Train the trials that `root` does not have, and save each block as it comes."""
-    units = []
-    for condition in conditions:
-        left = tuple(seed for seed in seeds if not store.finished(root, condition, seed))
-        if left:
-            units.append(engine.Unit(condition, left))
-    _folder(root)
-    total, there = len(conditions) * len(seeds), sum(len(unit.seeds) for unit in units)
-    with _progress("trials", total, total - there) as advance:
-        for unit, trials in engine.run(units, where, advance):
-            for trial in trials:
-                store.save(root, trial)
-            advance(unit, 0, 0)
-
-
-@contextmanager
-def _progress(what: str, total: int, done: int) -> Iterator[engine.Progress]:
-    """A bar on a terminal, nothing elsewhere. A trial counts as soon as its training stops."""
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(what),
-        TimeElapsedColumn(), TimeRemainingColumn(),
-    )  # fmt: skip
-    with Progress(*columns, console=errors, disable=not sys.stderr.isatty(), transient=True) as bar:
-        task = bar.add_task("starting", total=total, completed=done)
-        stopped: dict[engine.Unit, int] = {}
-
-        def advance(unit: engine.Unit, epoch: int, training: int) -> None:
-            stopped[unit] = len(unit.seeds) - training
-            c = unit.condition
-            text = f"{c.task} {c.controller} {c.memory}{' buffered' if c.buffered else ''}"
-            bar.update(
-                task,
-                completed=done + sum(stopped.values()),
-                description=f"{text}, epoch {epoch}" if epoch else f"{text}, done",
-            )
-
-        yield advance
 
 
 def _row_numbers(rows: Sequence[str] | None) -> list[int]:

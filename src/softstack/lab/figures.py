@@ -18,7 +18,8 @@ from torch.nn.functional import one_hot
 from softstack.lab import tasks
 from softstack.lab.data import UNSCORED, Example, check_symbols
 from softstack.lab.experiments import TABLE_1, Condition
-from softstack.networks import BufferedStackRNN, Trace
+from softstack.networks import BufferedStackRNN
+from softstack.trace import Trace
 
 
 class Shown(NamedTuple):
