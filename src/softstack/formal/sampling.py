@@ -26,8 +26,8 @@ from softstack.formal.grammar import NOTHING, Alternative, BinaryForm, Grammar
 
 String = tuple[str, ...]
 
-TABLE_BUDGET = 1 << 17  # concatenations spent on tables for sampling: some 50 ms
-LIST_BUDGET = 1 << 22  # concatenations spent on listing every string: some seconds, and 500 MB
+TABLE_BUDGET = 1 << 17  # concatenations (of 100 symbols) spent on tables for sampling: some 50 ms
+LIST_BUDGET = 1 << 22  # the same for listing every string: some seconds, and 500 MB
 MAX_BITS = 1 << 20  # of a number of derivations; strings drawn from more would have some 10^6 symbols
 PATIENCE = 1000  # derivations drawn for each string kept, beyond which a sample of strings is given up
 FAR = 1 << 62  # stands for the shortest length where there is no string, the longest where there is no limit
@@ -135,7 +135,7 @@ def _thinned(
         expected += 1 / ways
         if draws >= PATIENCE and expected * PATIENCE < draws:
             raise BadInput(
-                f"strings have too many derivations here, and only {expected / draws:.0e} of those drawn could be"
+                f"strings have too many derivations here, and {expected / draws:.0e} of those drawn could be"
                 " kept for a uniform sample: ask for shorter strings, or write an unambiguous grammar"
             )
     return kept
@@ -253,24 +253,25 @@ class _Tables:
                 if able:
                     level.shortest[node] = min(a.size + low[a.x] + low[a.y] for a in able)
                     level.longest[node] = max(a.size + high[a.x] + high[a.y] for a in able)
-                    level.tables[node] = self._tabulated([(a, tables[a.x], tables[a.y]) for a in able])
+                    parts = [(a, tables[a.x], tables[a.y]) for a in able]
+                    level.tables[node] = self._tabulated(parts, 1 + level.longest[node] // 100)
             self._levels[d] = level
         return self._levels[max(depth, 0)]
 
     def _tabulated(
-        self, parts: list[tuple[Alternative, dict[str, int] | None, dict[str, int] | None]]
+        self, parts: list[tuple[Alternative, dict[str, int] | None, dict[str, int] | None]], price: int
     ) -> dict[str, int] | None:
         table: dict[str, int] = {}
         for a, xs, ys in parts:
-            if xs is None or ys is None or len(xs) * len(ys) > self._budget:
+            if xs is None or ys is None or len(xs) * len(ys) * price > self._budget:
                 return None
-            self._budget -= len(xs) * len(ys)
+            self._budget -= len(xs) * len(ys) * price
             for x, p in xs.items():
                 head = a.before + x + a.between
                 for y, q in ys.items():
                     w = head + y + a.after
                     table[w] = table.get(w, 0) + p * q
-        return table
+        return table if max(table.values()).bit_length() < 1000 else None
 
     def listing(self, node: int, depth: int) -> _Listing | None:
         listing = self._listings.get((node, depth))
@@ -352,6 +353,8 @@ class _Tables:
             total = 0
             for number, p, q in sums[state]:
                 total += number * totals[p] * totals[q]
+            if total.bit_length() > MAX_BITS:
+                raise BadInput(f"the string has more than 2^{MAX_BITS} derivations: give a smaller depth")
             totals[state] = total
         return totals[agenda[0]]
 
