@@ -201,7 +201,6 @@ def _scan(
     lengths: Tensor | None,
     backend: str,
 ) -> tuple[Tensor, MemoryState]:
-    kernels.require(backend)
     v, u, d = instructions
     if state is None:
         state = empty(memory.size, v.shape[:-2], v)
@@ -209,6 +208,12 @@ def _scan(
     if lengths is not None:
         live = running(lengths, v)  # (B, T)
         v, u, d = (only_where(live, x) for x in (v, u, d))
+    if kernels.choose(backend, v) == "cpu":
+        from softstack.kernels.scan import scan
+
+        V = torch.cat((state.V, v), -2)
+        r, s = scan(V, u, d, state.s, lengths, isinstance(memory, Stack))
+        return r, MemoryState(V, s)
     reads = []
     with full_precision(v):
         for v_t, u_t, d_t in zip(v.unbind(-2), u.unbind(-1), d.unbind(-1), strict=True):

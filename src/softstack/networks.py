@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, overload
 import torch
 from torch import Tensor, nn
 
-from softstack import buffers, checks, kernels
+from softstack import buffers, checks, fused, kernels
 from softstack.cell import StackCell, State
 from softstack.controllers import Batch
 from softstack.errors import BadInput
@@ -94,6 +94,8 @@ class StackRNN(nn.Module):
         checks.shape("state.r", state.r, "(B, m)", (*batch, self.cell.memory.size), "x")
         live = None if lengths is None else running(lengths, x)  # (B, T)
         x = x if live is None else only_where(live, x)
+        if kernels.choose(self.backend, x, fused.why_not(self.cell, x, return_trace)) != "reference":
+            return fused.run(self.cell, x, state, lengths)
         outputs: list[Tensor] = []
         steps: list[Step] = []
         for t, x_t in enumerate(x.unbind(-2)):
