@@ -1,10 +1,15 @@
-"""A StackCell over a whole sequence through a fused kernel: what the kernel needs of the cell, and back."""
+"""Cells over whole sequences through a fused kernel: what the kernel needs of a cell, and back."""
+
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from softstack.cell import StackCell, State
 from softstack.memory import MemoryState
+
+if TYPE_CHECKING:
+    from softstack.kernels.rnn import Weights
 
 
 def why_not(cell: StackCell, x: Tensor, return_trace: bool) -> str:
@@ -28,35 +33,57 @@ def run(cell: StackCell, x: Tensor, state: State, lengths: Tensor | None) -> tup
     """x (B, T, input_size), or without the batch axis, and the state before it -> y and the state after it."""
     from softstack.kernels import rnn
 
-    if x.ndim == 2:
-        one = State(
-            tuple(h.unsqueeze(0) for h in state.h),
-            MemoryState(state.memory.V.unsqueeze(0), state.memory.s.unsqueeze(0)),
-            state.r.unsqueeze(0),
-        )
-        y, (h, memory, r) = run(cell, x.unsqueeze(0), one, None if lengths is None else lengths.unsqueeze(0))
-        memory = MemoryState(memory.V.squeeze(0), memory.s.squeeze(0))
-        return y.squeeze(0), State(tuple(part.squeeze(0) for part in h), memory, r.squeeze(0))
+    axes = (0,) if x.ndim == 3 else (0, 0)  # those missing: of models, and of sequences
+
+    def grow(z: Tensor) -> Tensor:
+        for axis in axes:
+            z = z.unsqueeze(axis)
+        return z
+
+    def shrink(z: Tensor) -> Tensor:
+        for axis in axes:
+            z = z.squeeze(axis)
+        return z
+
+    weights = weights_of(cell.controller_name, dict(cell.named_parameters()))
     made = rnn.run(
-        x, _weights(cell), state.h, *state.memory, state.r, lengths,
-        cell.sizes["output_size"], cell.controller_name, cell.memory_name,
-    )  # fmt: skip
-    memory = state.memory if cell.memory_name == "none" else MemoryState(made.V, made.s)
-    return made.y, State(made.h, memory, made.r)
+        grow(x),
+        rnn.Weights(*(w.unsqueeze(0) for w in weights)),
+        tuple(map(grow, state.h)),
+        *map(grow, (*state.memory, state.r)),
+        None if lengths is None else grow(lengths),
+        cell.controller_name,
+        cell.memory_name,
+    )
+    memory = MemoryState(shrink(made.V), shrink(made.s))
+    return shrink(made.y), State(tuple(map(shrink, made.h)), memory, shrink(made.r))
 
 
-def _weights(cell: StackCell) -> "rnn.Weights":  # noqa: F821 (imported where it is used)
+def population(cell: StackCell, parameters: dict[str, Tensor], x: Tensor) -> Tensor:
+    """Many networks like `cell`, from nothing, each over its own sequences: x (P, B, T, k) -> y (P, B, T, K)."""
     from softstack.kernels import rnn
 
-    heads, core = cell.heads, cell.core
-    if cell.controller_name == "linear":
-        none = heads.weight.new_zeros(heads.out_features, 0)
-        return rnn.Weights(heads.weight, heads.bias, none, none[0], none, torch.zeros_like(heads.bias))
-    bias, inner = core.from_hidden.bias, core.from_hidden.bias.new_zeros(core.features)
-    if cell.controller_name == "gru":
-        H = core.features
-        bias, inner = torch.cat((bias[: 2 * H], inner)), bias[2 * H :]
-    first = core.from_input
-    return rnn.Weights(
-        first.weight, first.bias + bias, core.from_hidden.weight, inner, heads.weight, heads.bias
-    )
+    state = cell.init(x.shape[:2], x)
+    weights = weights_of(cell.controller_name, parameters)
+    return rnn.run(
+        x, weights, state.h, *state.memory, state.r, None, cell.controller_name, cell.memory_name
+    ).y
+
+
+def weights_of(controller: str, p: dict[str, Tensor]) -> "Weights":
+    """A cell's parameters by name, or a population's, stacked, as the kernel takes them."""
+    from softstack.kernels.rnn import Weights
+
+    weight, bias = p["heads.weight"], p["heads.bias"]
+    if controller == "linear":
+        none = weight[..., :0]
+        return Weights(weight, bias, none, bias[..., :0], none, bias[..., :0])
+    from_input, inner = p["core.from_input.bias"], p["core.from_hidden.bias"]
+    hidden = p["core.from_hidden.weight"]
+    H = hidden.shape[-1]
+    if controller == "gru":
+        outer = torch.cat((inner[..., : 2 * H], torch.zeros_like(inner[..., :H])), -1)
+        new = inner[..., 2 * H :]
+    else:
+        outer, new = inner, torch.zeros_like(inner[..., :H])
+    return Weights(p["core.from_input.weight"], from_input + outer, hidden, new, weight, bias)

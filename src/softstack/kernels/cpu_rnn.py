@@ -1,23 +1,21 @@
 """StackRNN over a whole sequence on the CPU: the controller, the heads and the memory in one call each way.
 
-    P models   B sequences each, in blocks of LANES   T steps   m memory width   K outputs   H hidden
-    G rows of the map that sees [x; r]: the heads' (linear), H (RNN), 3 H (GRU), 4 H (LSTM)
+    P models   B sequences each, in nb blocks of LANES   T steps   k inputs   m memory width   H hidden
+    A = 2 + m + K actions: u, d, v and y   G rows of the map that sees [x; r], C = k + m columns:
+    the heads' A (linear), H (RNN), 3 H (GRU), 4 H (LSTM)
 
-What is computed for every sequence lies with the sequences innermost, (P, rows, T, B), so that each line below
-is one vector instruction for LANES sequences. The memory is worked one sequence at a time: its control flow
-depends on its strengths. Weights come transposed, (P, columns, rows).
-
-The part of the first map that sees x and the gradients of all weights do not depend on the recurrence: they
-are matrix products outside. README.md derives the backward pass.
+What every sequence has at every step lies as (T, nb, rows, LANES), flat, so that a row is one vector; the
+`tape` of a model holds all of it for the backward pass. The memory is worked one sequence at a time, for its
+control flow depends on its strengths. README.md derives the backward pass.
 """
 
 import numpy as np
 from numba import njit
 
+from softstack.kernels.cpu_lanes import LANES, add_map, add_outer
 from softstack.kernels.cpu_math import sigmoid, tanh
 from softstack.kernels.cpu_memory import END, link, settle, step, unstep
 
-LANES = 16
 LINEAR, RNN, GRU, LSTM = range(4)
 STACK, QUEUE, NONE = range(3)
 
@@ -25,302 +23,400 @@ fast = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"cont
 
 
 @njit(**fast)
-def add_map(total, W, p, z, zp, t, b0):  # type: ignore[no-untyped-def]
-    """total (rows, LANES) += W[p].T z[zp, :, t, b0 : b0 + LANES], W (P, columns, rows)."""
-    for k in range(W.shape[1]):
-        for g in range(W.shape[2]):
-            w = W[p, k, g]
-            for lane in range(LANES):
-                total[g, lane] += w * z[zp, k, t, b0 + lane]
+def sigmoids(y, x):  # type: ignore[no-untyped-def]
+    for i in range(y.shape[0]):
+        y[i] = sigmoid(x[i])
+
+
+@njit(**fast)
+def tanhs(y, x):  # type: ignore[no-untyped-def]
+    for i in range(y.shape[0]):
+        y[i] = tanh(x[i])
+
+
+@njit(**fast)
+def copy(y, x):  # type: ignore[no-untyped-def]
+    for i in range(y.shape[0]):
+        y[i] = x[i]
+
+
+@njit(**fast)
+def unsquash(g, y):  # type: ignore[no-untyped-def]
+    """The gradient before a sigmoid, from that after it, which was y."""
+    for i in range(g.shape[0]):
+        g[i] *= y[i] * (1 - y[i])
+
+
+@njit(**fast)
+def untanh(g, after, y):  # type: ignore[no-untyped-def]
+    """The gradient before a tanh, from that after it, which was y."""
+    for i in range(g.shape[0]):
+        g[i] = after[i] * (1 - y[i] * y[i])
+
+
+@njit(**fast)
+def lstm_cell(c, was, gates):  # type: ignore[no-untyped-def]
+    """c_t = f c_{t-1} + i g."""
+    n = c.shape[0]
+    into, forget, new = gates[:n], gates[n : 2 * n], gates[2 * n : 3 * n]
+    for i in range(n):
+        c[i] = forget[i] * was[i] + into[i] * new[i]
+
+
+@njit(**fast)
+def lstm_hidden(h, c, gates):  # type: ignore[no-untyped-def]
+    """h_t = o tanh(c_t)."""
+    n = c.shape[0]
+    give = gates[3 * n :]
+    for i in range(n):
+        h[i] = give[i] * tanh(c[i])
+
+
+@njit(**fast)
+def lstm_backward(pre, gc, gh, c, was, gates):  # type: ignore[no-untyped-def]
+    """From gh and gc of step t: pre, of what the gates squash, and gc of step t - 1."""
+    n = c.shape[0]
+    into, forget, new, give = gates[:n], gates[n : 2 * n], gates[2 * n : 3 * n], gates[3 * n :]
+    to_into, to_forget, to_new, to_give = pre[:n], pre[n : 2 * n], pre[2 * n : 3 * n], pre[3 * n : 4 * n]
+    for i in range(n):
+        squashed = tanh(c[i])
+        to_give[i] = gh[i] * squashed * give[i] * (1 - give[i])
+        gc[i] += gh[i] * give[i] * (1 - squashed * squashed)
+    for i in range(n):
+        to_into[i] = gc[i] * new[i] * into[i] * (1 - into[i])
+    for i in range(n):
+        to_new[i] = gc[i] * into[i] * (1 - new[i] * new[i])
+    for i in range(n):
+        to_forget[i] = gc[i] * was[i] * forget[i] * (1 - forget[i])
+    for i in range(n):
+        gc[i] *= forget[i]
+
+
+@njit(**fast)
+def gru_hidden(h, was, gates, pre):  # type: ignore[no-untyped-def]
+    """g = tanh(pre + reset rec), h_t = g + update (h_{t-1} - g); gates holds reset, update, g and rec."""
+    n = h.shape[0]
+    reset, update, new, rec = gates[:n], gates[n : 2 * n], gates[2 * n : 3 * n], gates[3 * n :]
+    for i in range(n):
+        new[i] = tanh(pre[2 * n + i] + reset[i] * rec[i])
+    for i in range(n):
+        h[i] = new[i] + update[i] * (was[i] - new[i])
+
+
+@njit(**fast)
+def gru_backward(pre, grec, gh, was, gates):  # type: ignore[no-untyped-def]
+    """From gh of step t: pre, grec, and the part of gh of step t - 1 that passes the update gate."""
+    n = was.shape[0]
+    reset, update, new, rec = gates[:n], gates[n : 2 * n], gates[2 * n : 3 * n], gates[3 * n :]
+    to_reset, to_update, to_new = pre[:n], pre[n : 2 * n], pre[2 * n : 3 * n]
+    for i in range(n):
+        to_new[i] = gh[i] * (1 - update[i]) * (1 - new[i] * new[i])
+    for i in range(n):
+        to_update[i] = gh[i] * (was[i] - new[i]) * update[i] * (1 - update[i])
+    for i in range(n):
+        to_reset[i] = to_new[i] * rec[i] * reset[i] * (1 - reset[i])
+    for i in range(n):
+        grec[i] = to_new[i] * reset[i]
+    for i in range(n):
+        gh[i] *= update[i]
+
+
+@njit(**fast)
+def hold(x, was, lane):  # type: ignore[no-untyped-def]
+    """A sequence that has ended keeps its state: lane by lane, x = was."""
+    for i in range(lane, x.shape[0], LANES):
+        x[i] = was[i]
+
+
+@njit(**fast)
+def clear(x, lane):  # type: ignore[no-untyped-def]
+    for i in range(lane, x.shape[0], LANES):
+        x[i] = 0
+
+
+@njit(**fast)
+def layout(core, memory, B, T, k, m, H, K, N):  # type: ignore[no-untyped-def]
+    """Where on a model's tape begin x, h, c, r, acts, gates, gone, old and the end."""
+    per_row = T * -(-B // LANES) * LANES
+    more = -(-B // LANES) * LANES  # h, c and r have T + 1 steps
+    sizes = (
+        per_row * k,
+        (per_row + more) * H,
+        (per_row + more) * H if core == LSTM else 0,
+        (per_row + more) * m,
+        per_row * (2 + m + K),
+        per_row * 4 * H if core >= GRU else 0,
+        B * N if memory != NONE else 0,
+        B * T if memory != NONE else 0,
+    )
+    h = sizes[0]
+    c = h + sizes[1]
+    r = c + sizes[2]
+    acts = r + sizes[3]
+    gates = acts + sizes[4]
+    gone = gates + sizes[5]
+    old = gone + sizes[6]
+    return 0, h, c, r, acts, gates, gone, old, old + sizes[7]
+
+
+@njit(**fast)
+def spread(rows, x, block):  # type: ignore[no-untyped-def]
+    """x (B, rows) -> the rows of a block, LANES apart; 0 for what is beyond the last sequence."""
+    first = block * LANES
+    for i in range(x.shape[1]):
+        for lane in range(LANES):
+            rows[i * LANES + lane] = x[first + lane, i] if first + lane < x.shape[0] else 0
+
+
+@njit(**fast)
+def gather(x, rows, block):  # type: ignore[no-untyped-def]
+    """The other way."""
+    first = block * LANES
+    for i in range(x.shape[1]):
+        for lane in range(min(LANES, x.shape[0] - first)):
+            x[first + lane, i] = rows[i * LANES + lane]
 
 
 @njit(**fast)
 def forward(  # type: ignore[no-untyped-def]
-    core, memory, B, lengths, ragged, X, Wr, Wh, bn, Wo, bo, V, s, h, c, r, y, acts, gates, gone, after, first, old
+    core, memory, ragged, x, W, b, Wh, bn, Wo, bo, h0, c0, r0, lengths, V, s, y, h, c, r, tape, links
 ):
-    """X (P, G, T, B) is the first map of x alone, with its biases; Wr (P, m, G), Wh (P, H, G), Wo (P, H, A),
-    bo (P, A), with A = 2 + m + K, and bn (P, H), the GRU's bias inside its reset gate.
+    """Each model over its own sequences. x (P, B, T, k), W (P, G, C), b (P, G), Wh (P, G, H), bn (P, H),
+    Wo (P, A, H), bo (P, A), h0 and c0 (P, B, H), r0 (P, B, m), lengths (P, B), where `ragged`: steps at or after
+    it change nothing. V (P, B, N, m) and s (P, B, N) come in with the memory before the first step.
 
-    h and c (P, H, T + 1, B) and r (P, m, T + 1, B) come in with their first step filled, V (P B, N, m) and
-    s (P B, N) with the memory before it. Out: all of these, y (P, K, T, B), acts (P, 2 + m, T, B) with u, d
-    and v, gates (P, G', T, B), and the memory's log. B counts the padding to whole blocks; `B` sequences are
-    real. Where `ragged`, steps at or after lengths (P B,) change nothing.
+    Out: V, s, y (P, B, T, K), the final h, c and r, and tape and links (P, ...), the chains, for the backward pass.
     """
-    P, G, T, padded = X.shape
-    m = Wr.shape[1]
-    H = Wh.shape[1]
-    K = y.shape[1]
-    A = 2 + m + K
-    n = V.shape[1] - T
+    P, B, T, k = x.shape
+    K, H, m, N = y.shape[3], h0.shape[2], r0.shape[2], V.shape[2]
+    A, C, G = 2 + m + K, k + m, b.shape[1]
+    HL, mL, AL = H * LANES, m * LANES, A * LANES
+    nb, n = -(-B // LANES), N - T
     lifo = memory == STACK
-    pre = np.empty((G, LANES), X.dtype)
-    rec = np.empty((max(H, 1), LANES), X.dtype)
-    out = np.empty((A, LANES), X.dtype)
-    row = np.empty(m, X.dtype)
-    heads = np.empty(padded, np.int64)
-    tails = np.empty(padded, np.int64)
-    one = X.dtype.type(1)
+    at_x, at_h, at_c, at_r, at_acts, at_gates, at_gone, at_old, end = layout(
+        core, memory, B, T, k, m, H, K, N
+    )
+    one = np.ones(LANES, x.dtype)
+    pre, out, row = np.empty(G * LANES, x.dtype), np.empty(AL, x.dtype), np.empty(m, x.dtype)
+    heads, tails = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
     for p in range(P):
+        xs, hs, cs, rs = tape[p, at_x:at_h], tape[p, at_h:at_c], tape[p, at_c:at_r], tape[p, at_r:at_acts]
+        acts, gates = tape[p, at_acts:at_gates], tape[p, at_gates:at_gone]
+        w, wb, wh = W[p].reshape(G * C), b[p], Wh[p].reshape(G * H)
+        wn, wo, wbo = bn[p], Wo[p].reshape(Wo.shape[1] * H), bo[p]
+        Vp, sp = V[p], s[p]
         if memory != NONE:
-            for b in range(B):
-                heads[b], tails[b] = link(s, after, p * padded + b, n, lifo)
-        for t in range(T):
-            for b0 in range(0, padded, LANES):
-                for g in range(G):
-                    for lane in range(LANES):
-                        pre[g, lane] = X[p, g, t, b0 + lane]
-                add_map(pre, Wr, p, r, p, t, b0)
-                if core == LINEAR:
-                    for a in range(A):
-                        for lane in range(LANES):
-                            out[a, lane] = pre[a, lane]
-                else:
-                    if core == GRU:
-                        for j in range(H):
-                            for lane in range(LANES):
-                                rec[j, lane] = bn[p, j]
-                        for k in range(H):
-                            for g in range(2 * H):
-                                w = Wh[p, k, g]
-                                for lane in range(LANES):
-                                    pre[g, lane] += w * h[p, k, t, b0 + lane]
-                            for j in range(H):
-                                w = Wh[p, k, 2 * H + j]
-                                for lane in range(LANES):
-                                    rec[j, lane] += w * h[p, k, t, b0 + lane]
-                        for j in range(H):
-                            for lane in range(LANES):
-                                reset = sigmoid(pre[j, lane])
-                                update = sigmoid(pre[H + j, lane])
-                                new = tanh(pre[2 * H + j, lane] + reset * rec[j, lane])
-                                gates[p, j, t, b0 + lane] = reset
-                                gates[p, H + j, t, b0 + lane] = update
-                                gates[p, 2 * H + j, t, b0 + lane] = new
-                                gates[p, 3 * H + j, t, b0 + lane] = rec[j, lane]
-                                was = h[p, j, t, b0 + lane]
-                                h[p, j, t + 1, b0 + lane] = new + update * (was - new)
+            gone, old = tape[p, at_gone:at_old].reshape(B, N), tape[p, at_old:end].reshape(B, T)
+            after, first = links[p, : B * N].reshape(B, N), links[p, B * N :].reshape(B, T + 1)
+            gone[:] = 0
+        for block in range(nb):
+            lanes = min(LANES, B - block * LANES)
+            row0 = block * LANES
+            spread(hs[block * HL : (block + 1) * HL], h0[p], block)
+            spread(rs[block * mL : (block + 1) * mL], r0[p], block)
+            if core == LSTM:
+                spread(cs[block * HL : (block + 1) * HL], c0[p], block)
+            if memory != NONE:
+                for lane in range(lanes):
+                    heads[lane], tails[lane] = link(sp, after, row0 + lane, n, lifo)
+            for t in range(T):
+                was = t * nb + block
+                new = was + nb
+                spread(xs[was * k * LANES : (was + 1) * k * LANES], x[p, :, t], block)
+                pre[:] = 0
+                add_map(pre, 0, wb, 0, 1, 1, G, 1, one, 0)
+                add_map(pre, 0, w, 0, C, 1, G, k, xs, was * k * LANES)
+                add_map(pre, 0, w, k, C, 1, G, m, rs, was * mL)
+                act = acts[was * AL : (was + 1) * AL]
+                h_was, h_new = hs[was * HL : (was + 1) * HL], hs[new * HL : (new + 1) * HL]
+                raw = pre
+                if core != LINEAR:
+                    gate = gates[was * 4 * HL : (was + 1) * 4 * HL]
+                    if core == RNN:
+                        add_map(pre, 0, wh, 0, H, 1, G, H, hs, was * HL)
+                        tanhs(h_new, pre)
+                    elif core == GRU:
+                        add_map(pre, 0, wh, 0, H, 1, 2 * H, H, hs, was * HL)
+                        sigmoids(gate[: 2 * HL], pre[: 2 * HL])
+                        gate[3 * HL :] = 0
+                        add_map(gate, 3 * HL, wn, 0, 1, 1, H, 1, one, 0)
+                        add_map(gate, 3 * HL, wh, 2 * H * H, H, 1, H, H, hs, was * HL)
+                        gru_hidden(h_new, h_was, gate, pre)
                     else:
-                        add_map(pre, Wh, p, h, p, t, b0)
-                        if core == RNN:
-                            for j in range(H):
-                                for lane in range(LANES):
-                                    h[p, j, t + 1, b0 + lane] = tanh(pre[j, lane])
-                        else:
-                            for j in range(H):
-                                for lane in range(LANES):
-                                    into = sigmoid(pre[j, lane])
-                                    forget = sigmoid(pre[H + j, lane])
-                                    new = tanh(pre[2 * H + j, lane])
-                                    give = sigmoid(pre[3 * H + j, lane])
-                                    cell = forget * c[p, j, t, b0 + lane] + into * new
-                                    gates[p, j, t, b0 + lane] = into
-                                    gates[p, H + j, t, b0 + lane] = forget
-                                    gates[p, 2 * H + j, t, b0 + lane] = new
-                                    gates[p, 3 * H + j, t, b0 + lane] = give
-                                    c[p, j, t + 1, b0 + lane] = cell
-                                    h[p, j, t + 1, b0 + lane] = give * tanh(cell)
-                    for a in range(A):
-                        for lane in range(LANES):
-                            out[a, lane] = bo[p, a]
-                    add_map(out, Wo, p, h, p, t + 1, b0)
-                for a in range(2 + m):
-                    for lane in range(LANES):
-                        acts[p, a, t, b0 + lane] = sigmoid(out[a, lane])
-                for a in range(K):
-                    for lane in range(LANES):
-                        y[p, a, t, b0 + lane] = out[2 + m + a, lane]
-                if ragged:
-                    for lane in range(LANES):
-                        if t >= lengths[p * padded + b0 + lane]:
-                            for a in range(2 + m):
-                                acts[p, a, t, b0 + lane] = 0
-                            for a in range(K):
-                                y[p, a, t, b0 + lane] = 0
-                            for j in range(H):
-                                h[p, j, t + 1, b0 + lane] = h[p, j, t, b0 + lane]
-                                if core == LSTM:
-                                    c[p, j, t + 1, b0 + lane] = c[p, j, t, b0 + lane]
-                for lane in range(min(LANES, B - b0)):
-                    b = b0 + lane
-                    q = p * padded + b
-                    if ragged and t >= lengths[q]:
-                        for k in range(m):
-                            r[p, k, t + 1, b] = r[p, k, t, b]
-                            V[q, n + t, k] = 0
+                        add_map(pre, 0, wh, 0, H, 1, G, H, hs, was * HL)
+                        sigmoids(gate[: 2 * HL], pre[: 2 * HL])
+                        tanhs(gate[2 * HL : 3 * HL], pre[2 * HL : 3 * HL])
+                        sigmoids(gate[3 * HL :], pre[3 * HL :])
+                        c_new = cs[new * HL : (new + 1) * HL]
+                        lstm_cell(c_new, cs[was * HL : (was + 1) * HL], gate)
+                        lstm_hidden(h_new, c_new, gate)
+                    out[:] = 0
+                    add_map(out, 0, wbo, 0, 1, 1, A, 1, one, 0)
+                    add_map(out, 0, wo, 0, H, 1, A, H, hs, new * HL)
+                    raw = out
+                sigmoids(act[: (2 + m) * LANES], raw)
+                copy(act[(2 + m) * LANES :], raw[(2 + m) * LANES :])
+                r_was, r_new = rs[was * mL : (was + 1) * mL], rs[new * mL : (new + 1) * mL]
+                r_new[:] = 0
+                for lane in range(lanes):
+                    q = row0 + lane
+                    if memory != NONE:
+                        first[q, t] = heads[lane]
+                    if ragged and t >= lengths[p, q]:
+                        clear(act, lane)
+                        hold(h_new, h_was, lane)
+                        hold(r_new, r_was, lane)
+                        if core == LSTM:
+                            hold(cs[new * HL : (new + 1) * HL], cs[was * HL : (was + 1) * HL], lane)
                         if memory != NONE:
-                            s[q, n + t] = 0
+                            Vp[q, n + t] = 0
+                            sp[q, n + t] = 0
                             after[q, n + t] = END
-                            first[q, t] = heads[b]
-                            old[q, t] = -one
-                        continue
-                    for k in range(m):
-                        V[q, n + t, k] = acts[p, 2 + k, t, b]
-                    if memory == NONE:
-                        for k in range(m):
-                            r[p, k, t + 1, b] = 0
-                    else:
-                        first[q, t] = heads[b]
-                        heads[b], tails[b], old[q, t] = step(
-                            V, s, after, gone, q, heads[b], tails[b], n + t,
-                            acts[p, 0, t, b], acts[p, 1, t, b], lifo, row,
+                            old[q, t] = -1
+                    elif memory != NONE:
+                        for j in range(m):
+                            Vp[q, n + t, j] = act[(2 + j) * LANES + lane]
+                        heads[lane], tails[lane], old[q, t] = step(
+                            Vp, sp, after, gone, q, heads[lane], tails[lane], n + t,
+                            act[lane], act[LANES + lane], lifo, row,
                         )  # fmt: skip
-                        for k in range(m):
-                            r[p, k, t + 1, b] = row[k]
-        if memory != NONE:
-            for b in range(B):
-                first[p * padded + b, T] = heads[b]
-
-
-@njit(**fast)
-def add_transposed(total, W, p, z, rows):  # type: ignore[no-untyped-def]
-    """total (columns, LANES) += W[p] z, z (rows, LANES), W (P, columns, rows)."""
-    for k in range(W.shape[1]):
-        for g in range(rows):
-            w = W[p, k, g]
-            for lane in range(LANES):
-                total[k, lane] += w * z[g, lane]
+                        for j in range(m):
+                            r_new[j * LANES + lane] = row[j]
+                gather(y[p, :, t], act[(2 + m) * LANES :], block)
+            last = T * nb + block
+            gather(h[p], hs[last * HL : (last + 1) * HL], block)
+            gather(r[p], rs[last * mL : (last + 1) * mL], block)
+            if core == LSTM:
+                gather(c[p], cs[last * HL : (last + 1) * HL], block)
+            if memory != NONE:
+                for lane in range(lanes):
+                    first[row0 + lane, T] = heads[lane]
 
 
 @njit(**fast)
 def backward(  # type: ignore[no-untyped-def]
-    core, memory, B, lengths, ragged, Wr, Wh, Wo, V, s, h, c, acts, gates, gone, after, first, old,
-    gy, gh, gc, gr, gs, gV, gpre, gout, grec,
+    core, memory, ragged, W, Wh, Wo, lengths, V, s, tape, links, gy, gh, gc, gr, gV, gs, to_x,
+    gx, gW, gb, gWh, gbn, gWo, gbo,
 ):  # fmt: skip
-    """From gy (P, K, T, B) and the gradients of the final state, gh, gc (P, H, B), gr (P, m, B), gs (P B, N) and
-    gV (P B, N, m), those of X: gpre (P, G, T, B); of the heads' map: gout (P, A, T, B), unless linear, where
-    gpre is it; of what the GRU's reset gate multiplies: grec (P, H, T, B); and of the first state, in place.
+    """gy (P, B, T, K) and the gradients of the final state: gh, gc, gr, gV and gs, shaped as that is.
+
+    Out: the gradients of the first state, in their place; of x, where `to_x`; and of the weights, added to what is
+    there. s is rewound to what it was before the first step.
     """
-    P, m = Wr.shape[0], Wr.shape[1]
-    G, T, padded = gpre.shape[1], gpre.shape[2], gpre.shape[3]
-    H = Wh.shape[1]
-    K = gy.shape[1]
-    A = 2 + m + K
-    n = V.shape[1] - T
+    P, B, T, K = gy.shape
+    C, G, H, m, N = W.shape[2], W.shape[1], gh.shape[2], gr.shape[2], V.shape[2]
+    k, A = C - m, 2 + m + K
+    HL, mL, AL, GL = H * LANES, m * LANES, A * LANES, G * LANES
+    nb, n = -(-B // LANES), N - T
     lifo = memory == STACK
-    out = np.empty((A, LANES), gy.dtype)
-    pre = np.empty((G, LANES), gy.dtype)
-    feature = np.empty((max(H, 1), LANES), gy.dtype)
-    carried = np.empty((max(H, 1), LANES), gy.dtype)
-    reading = np.empty((m, LANES), gy.dtype)
-    row = np.empty(m, gy.dtype)
-    room = np.empty(V.shape[1], gy.dtype)
-    one = gy.dtype.type(1)
+    at_x, at_h, at_c, at_r, at_acts, at_gates, at_gone, at_old, end = layout(
+        core, memory, B, T, k, m, H, K, N
+    )
+    one = np.ones(LANES, W.dtype)
+    row, room = np.empty(m, W.dtype), np.empty(N, W.dtype)
+    h_grad, c_grad, r_grad = np.empty(HL, W.dtype), np.empty(HL, W.dtype), np.empty(mL, W.dtype)
+    h_kept, c_kept, r_kept = np.empty(HL, W.dtype), np.empty(HL, W.dtype), np.empty(mL, W.dtype)
+    x_grad = np.empty(k * LANES, W.dtype)
+    # of one model, every step: what the weights' gradients are made of
+    outs = np.empty(T * nb * AL, W.dtype)
+    pres = outs if core == LINEAR else np.empty(T * nb * GL, W.dtype)
+    recs = np.empty(T * nb * HL if core == GRU else 0, W.dtype)
     for p in range(P):
-        if memory != NONE and T > 0:
-            for b in range(B):
-                q = p * padded + b
-                settle(s, gs, q, ragged and lengths[q] < T)
-        for t in range(T - 1, -1, -1):
-            for b0 in range(0, padded, LANES):
-                for a in range(2 + m):
-                    for lane in range(LANES):
-                        out[a, lane] = 0
-                for a in range(K):
-                    for lane in range(LANES):
-                        out[2 + m + a, lane] = gy[p, a, t, b0 + lane]
-                for lane in range(min(LANES, B - b0)):
-                    b = b0 + lane
-                    q = p * padded + b
-                    if ragged and t >= lengths[q]:
-                        for a in range(K):
-                            out[2 + m + a, lane] = 0
-                        continue
-                    if memory != NONE:
-                        for k in range(m):
-                            row[k] = gr[p, k, b]
-                        out[0, lane], out[1, lane] = unstep(
-                            V, s, after, gone, q, first[q, t + 1], first[q, t], old[q, t], n + t, n, lifo,
-                            row, gs, gV, room,
+        xs, hs, cs, rs = tape[p, at_x:at_h], tape[p, at_h:at_c], tape[p, at_c:at_r], tape[p, at_r:at_acts]
+        acts, gates = tape[p, at_acts:at_gates], tape[p, at_gates:at_gone]
+        w, wh, wo = W[p].reshape(G * C), Wh[p].reshape(G * H), Wo[p].reshape(Wo.shape[1] * H)
+        Vp, sp, gVp, gsp = V[p], s[p], gV[p], gs[p]
+        if memory != NONE:
+            gone, old = tape[p, at_gone:at_old].reshape(B, N), tape[p, at_old:end].reshape(B, T)
+            after, first = links[p, : B * N].reshape(B, N), links[p, B * N :].reshape(B, T + 1)
+        for block in range(nb):
+            lanes = min(LANES, B - block * LANES)
+            row0 = block * LANES
+            spread(h_grad, gh[p], block)
+            spread(r_grad, gr[p], block)
+            if core == LSTM:
+                spread(c_grad, gc[p], block)
+            if memory != NONE and T > 0:
+                for lane in range(lanes):
+                    settle(sp, gsp, row0 + lane, ragged and lengths[p, row0 + lane] < T)
+            for t in range(T - 1, -1, -1):
+                was = t * nb + block
+                new = was + nb
+                act, out = acts[was * AL : (was + 1) * AL], outs[was * AL : (was + 1) * AL]
+                out[: (2 + m) * LANES] = 0
+                spread(out[(2 + m) * LANES :], gy[p, :, t], block)
+                if memory != NONE:
+                    for lane in range(lanes):
+                        q = row0 + lane
+                        if ragged and t >= lengths[p, q]:
+                            continue
+                        for j in range(m):
+                            row[j] = r_grad[j * LANES + lane]
+                        out[lane], out[LANES + lane] = unstep(
+                            Vp, sp, after, gone, q, first[q, t + 1], first[q, t], old[q, t], n + t, n, lifo,
+                            row, gsp, gVp, room,
                         )  # fmt: skip
-                    for k in range(m):
-                        out[2 + k, lane] = gV[q, n + t, k]
-                for a in range(2 + m):
-                    for lane in range(LANES):
-                        x = acts[p, a, t, b0 + lane]
-                        out[a, lane] *= x * (one - x)
-                for k in range(m):
-                    for lane in range(LANES):
-                        reading[k, lane] = 0
-                if core == LINEAR:
-                    for a in range(A):
-                        for lane in range(LANES):
-                            pre[a, lane] = out[a, lane]
-                else:
-                    for a in range(A):
-                        for lane in range(LANES):
-                            gout[p, a, t, b0 + lane] = out[a, lane]
-                    for j in range(H):
-                        for lane in range(LANES):
-                            feature[j, lane] = gh[p, j, b0 + lane]
-                    add_transposed(feature, Wo, p, out, A)
+                        for j in range(m):
+                            out[(2 + j) * LANES + lane] = gVp[q, n + t, j]
+                unsquash(out[: (2 + m) * LANES], act)
+                if ragged:  # a sequence that has ended has no part in this step: its gradients wait
+                    copy(h_kept, h_grad)
+                    copy(c_kept, c_grad)
+                    copy(r_kept, r_grad)
+                    for lane in range(lanes):
+                        if t >= lengths[p, row0 + lane]:
+                            clear(out, lane)
+                pre = pres[was * GL : (was + 1) * GL]
+                if core != LINEAR:
+                    gate = gates[was * 4 * HL : (was + 1) * 4 * HL]
+                    rec = recs[was * HL : (was + 1) * HL]
+                    add_map(h_grad, 0, wo, 0, 1, H, H, A, outs, was * AL)
                     if core == RNN:
-                        for j in range(H):
-                            for lane in range(LANES):
-                                x = h[p, j, t + 1, b0 + lane]
-                                pre[j, lane] = feature[j, lane] * (one - x * x)
-                                feature[j, lane] = 0
+                        untanh(pre, h_grad, hs[new * HL : (new + 1) * HL])
+                        h_grad[:] = 0
                     elif core == GRU:
-                        for j in range(H):
-                            for lane in range(LANES):
-                                reset = gates[p, j, t, b0 + lane]
-                                update = gates[p, H + j, t, b0 + lane]
-                                new = gates[p, 2 * H + j, t, b0 + lane]
-                                rec = gates[p, 3 * H + j, t, b0 + lane]
-                                was = h[p, j, t, b0 + lane]
-                                g = feature[j, lane]
-                                gnew = g * (one - update) * (one - new * new)
-                                pre[j, lane] = gnew * rec * reset * (one - reset)
-                                pre[H + j, lane] = g * (was - new) * update * (one - update)
-                                pre[2 * H + j, lane] = gnew
-                                grec[p, j, t, b0 + lane] = gnew * reset
-                                feature[j, lane] = g * update
+                        gru_backward(pre, rec, h_grad, hs[was * HL : (was + 1) * HL], gate)
                     else:
-                        for j in range(H):
-                            for lane in range(LANES):
-                                into = gates[p, j, t, b0 + lane]
-                                forget = gates[p, H + j, t, b0 + lane]
-                                new = gates[p, 2 * H + j, t, b0 + lane]
-                                give = gates[p, 3 * H + j, t, b0 + lane]
-                                squashed = tanh(c[p, j, t + 1, b0 + lane])
-                                g = feature[j, lane]
-                                gcell = gc[p, j, b0 + lane] + g * give * (one - squashed * squashed)
-                                pre[j, lane] = gcell * new * into * (one - into)
-                                pre[H + j, lane] = gcell * c[p, j, t, b0 + lane] * forget * (one - forget)
-                                pre[2 * H + j, lane] = gcell * into * (one - new * new)
-                                pre[3 * H + j, lane] = g * squashed * give * (one - give)
-                                carried[j, lane] = gcell * forget
-                                feature[j, lane] = 0
+                        c_new, c_was = cs[new * HL : (new + 1) * HL], cs[was * HL : (was + 1) * HL]
+                        lstm_backward(pre, c_grad, h_grad, c_new, c_was, gate)
+                        h_grad[:] = 0
+                    if ragged:
+                        for lane in range(lanes):
+                            if t >= lengths[p, row0 + lane]:
+                                clear(pre, lane)
+                                clear(rec, lane)
+                    if core == GRU:
+                        add_map(h_grad, 0, wh, 0, 1, H, H, 2 * H, pres, was * GL)
+                        add_map(h_grad, 0, wh, 2 * H * H, 1, H, H, H, recs, was * HL)
+                    else:
+                        add_map(h_grad, 0, wh, 0, 1, H, H, G, pres, was * GL)
+                r_grad[:] = 0
+                add_map(r_grad, 0, w, k, 1, C, m, G, pres, was * GL)
                 if ragged:
-                    for lane in range(LANES):
-                        if t >= lengths[p * padded + b0 + lane]:
-                            for g in range(G):
-                                pre[g, lane] = 0
-                            for j in range(H):
-                                feature[j, lane] = 0
-                                if core == GRU:
-                                    grec[p, j, t, b0 + lane] = 0
-                for g in range(G):
-                    for lane in range(LANES):
-                        gpre[p, g, t, b0 + lane] = pre[g, lane]
-                add_transposed(reading, Wr, p, pre, G)
-                if core == GRU:
-                    for k in range(H):
-                        for g in range(2 * H):
-                            w = Wh[p, k, g]
-                            for lane in range(LANES):
-                                feature[k, lane] += w * pre[g, lane]
-                        for j in range(H):
-                            w = Wh[p, k, 2 * H + j]
-                            for lane in range(LANES):
-                                feature[k, lane] += w * grec[p, j, t, b0 + lane]
-                elif core != LINEAR:
-                    add_transposed(feature, Wh, p, pre, G)
-                for lane in range(LANES):
-                    if ragged and t >= lengths[p * padded + b0 + lane]:
-                        continue  # the state was held: its gradient passes as it is
-                    for j in range(H):
-                        gh[p, j, b0 + lane] = feature[j, lane]
-                        if core == LSTM:
-                            gc[p, j, b0 + lane] = carried[j, lane]
-                    for k in range(m):
-                        gr[p, k, b0 + lane] = reading[k, lane]
+                    for lane in range(lanes):
+                        if t >= lengths[p, row0 + lane]:
+                            hold(h_grad, h_kept, lane)
+                            hold(c_grad, c_kept, lane)
+                            hold(r_grad, r_kept, lane)
+                if to_x:
+                    x_grad[:] = 0
+                    add_map(x_grad, 0, w, 0, 1, C, k, G, pres, was * GL)
+                    gather(gx[p, :, t], x_grad, block)
+            gather(gh[p], h_grad, block)
+            gather(gr[p], r_grad, block)
+            if core == LSTM:
+                gather(gc[p], c_grad, block)
+        steps = T * nb
+        to_w, to_wh, to_wo = gW[p].reshape(G * C), gWh[p].reshape(G * H), gWo[p].reshape(Wo.shape[1] * H)
+        add_outer(to_w, 0, C, G, k, pres, 0, GL, xs, 0, k * LANES, steps)
+        add_outer(to_w, k, C, G, m, pres, 0, GL, rs, 0, mL, steps)
+        add_outer(gb[p], 0, 1, G, 1, pres, 0, GL, one, 0, 0, steps)
+        if core != LINEAR:
+            if core == GRU:
+                add_outer(to_wh, 0, H, 2 * H, H, pres, 0, GL, hs, 0, HL, steps)
+                add_outer(to_wh, 2 * H * H, H, H, H, recs, 0, HL, hs, 0, HL, steps)
+                add_outer(gbn[p], 0, 1, H, 1, recs, 0, HL, one, 0, 0, steps)
+            else:
+                add_outer(to_wh, 0, H, G, H, pres, 0, GL, hs, 0, HL, steps)
+            add_outer(to_wo, 0, H, A, H, outs, 0, AL, hs, nb * HL, HL, steps)
+            add_outer(gbo[p], 0, 1, A, 1, outs, 0, AL, one, 0, 0, steps)

@@ -1,130 +1,116 @@
 """StackRNN over a whole sequence as PyTorch operators: `softstack::rnn` and its backward, on the CPU.
 
-Registered as the scan is. Every tensor begins with an axis of models, which a vmapped axis joins: a
-population is one call. Shapes are those of cpu_rnn.py.
+Registered as the scan is. Every tensor begins with an axis of models, which a vmapped axis joins, so that a
+population is one call:
+
+    x (P, B, T, k)   W (P, G, k + m), b (P, G), the map that sees [x; r]: a linear controller's heads
+    Wh (P, G, H)   bn (P, H), the GRU's bias inside its reset gate   Wo (P, A, H), bo (P, A), the heads
+    V0 (P, B, n, m), s0 (P, B, n), h0 and c0 (P, B, H), r0 (P, B, m): the state   lengths (P, B)
 """
 
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from softstack.errors import BadInput
 from softstack.kernels.scan import fold
 
 CORES = {"linear": 0, "rnn": 1, "gru": 2, "lstm": 3}
 MEMORIES = {"stack": 0, "queue": 1, "none": 2}
-LANES = 16
+
+
+def _sizes(
+    x: Tensor, b: Tensor, bo: Tensor, V0: Tensor, h0: Tensor, r0: Tensor, core: int, memory: int
+) -> Any:
+    """P, B, T, k, m, H, K and N."""
+    heads = b if core == CORES["linear"] else bo
+    m = r0.shape[2]
+    N = V0.shape[2] + (0 if memory == MEMORIES["none"] else x.shape[2])
+    return *x.shape, m, h0.shape[2], heads.shape[1] - 2 - m, N
+
+
+def _arrays(*tensors: Tensor) -> list[Any]:
+    return [x.detach().contiguous().numpy() for x in tensors]
 
 
 @torch.library.custom_op("softstack::rnn", mutates_args=(), device_types="cpu")
 def rnn_op(
-    X: Tensor, Wr: Tensor, Wh: Tensor, bn: Tensor, Wo: Tensor, bo: Tensor,
+    x: Tensor, W: Tensor, b: Tensor, Wh: Tensor, bn: Tensor, Wo: Tensor, bo: Tensor,
     V0: Tensor, s0: Tensor, h0: Tensor, c0: Tensor, r0: Tensor, lengths: Tensor,
-    outputs: int, core: int, memory: int, sequences: int, ragged: bool,
+    core: int, memory: int, ragged: bool,
 ) -> list[Tensor]:  # fmt: skip
-    """y, the final h, c, r, V and s, and what the backward pass needs: every step's h, c and r, acts, gates,
-    gone, after, first and old."""
+    """y (P, B, T, K), the final h, c, r, V and s, and what the backward pass needs: tape and links."""
     from softstack.kernels import cpu_rnn
 
-    made = _results(X, Wr, Wh, V0, outputs, core)
-    y, h, c, r, V, s, hs, cs, rs, acts, gates, gone, after, first, old = made
-    n = s0.shape[2]
+    P, B, T, k, m, H, K, N = _sizes(x, b, bo, V0, h0, r0, core, memory)
+    n = V0.shape[2]
+    size = cpu_rnn.layout(core, memory, B, T, k, m, H, K, N)[-1]
+    V, s = x.new_empty(P, B, N, m), x.new_empty(P, B, N)
     V[:, :, :n], s[:, :, :n] = V0, s0
-    hs[:, :, 0], cs[:, :, 0], rs[:, :, 0] = h0, c0, r0
-    arrays = (_numpy(lengths.flatten(0, 1)), ragged, *map(_numpy, (X, Wr, Wh, bn, Wo, bo)))
-    rows = (x.flatten(0, 1).numpy() for x in (V, s))
-    log = (x.flatten(0, 1).numpy() for x in (gone, after, first, old))
-    steps = (x.numpy() for x in (hs, cs, rs, y, acts, gates))
-    cpu_rnn.forward(core, memory, sequences, *arrays, *rows, *steps, *log)
-    h.copy_(hs[:, :, -1])
-    c.copy_(cs[:, :, -1])
-    r.copy_(rs[:, :, -1])
+    y, h, c, r = x.new_empty(P, B, T, K), torch.empty_like(h0), torch.empty_like(c0), torch.empty_like(r0)
+    tape, links = x.new_empty(P, size), x.new_empty(P, B * N + B * (T + 1), dtype=torch.int32)
+    made = [y, h, c, r, V, s, tape, links]
+    cpu_rnn.forward(
+        core, memory, ragged, *_arrays(x, W, b, Wh, bn, Wo, bo, h0, c0, r0, lengths),
+        *(z.numpy() for z in (V, s, y, h, c, r, tape, links)),
+    )  # fmt: skip
     return made
-
-
-def _numpy(x: Tensor) -> Any:
-    return x.detach().contiguous().numpy()
-
-
-def _results(X: Tensor, Wr: Tensor, Wh: Tensor, V0: Tensor, outputs: int, core: int) -> list[Tensor]:
-    """The results of the operator, not yet computed. Rows of padding are never written, so they are 0."""
-    P, _, T, B = X.shape
-    m, H, N = Wr.shape[1], Wh.shape[1], V0.shape[2] + T
-    cells, gates = (H if core == CORES["lstm"] else 0), (4 * H if core >= CORES["gru"] else 0)
-    shapes = [(P, outputs, T, B), (P, H, B), (P, cells, B), (P, m, B), (P, B, N, m), (P, B, N)]
-    shapes += [(P, H, T + 1, B), (P, cells, T + 1, B), (P, m, T + 1, B), (P, 2 + m, T, B), (P, gates, T, B)]
-    results = [X.new_zeros(shape) for shape in [*shapes, (P, B, N)]]
-    return [
-        *results,
-        X.new_zeros(P, B, N, dtype=torch.int32),
-        X.new_zeros(P, B, T + 1, dtype=torch.int32),
-        X.new_zeros(P, B, T),
-    ]
 
 
 @rnn_op.register_fake
 def _(
-    X: Tensor, Wr: Tensor, Wh: Tensor, bn: Tensor, Wo: Tensor, bo: Tensor,
+    x: Tensor, W: Tensor, b: Tensor, Wh: Tensor, bn: Tensor, Wo: Tensor, bo: Tensor,
     V0: Tensor, s0: Tensor, h0: Tensor, c0: Tensor, r0: Tensor, lengths: Tensor,
-    outputs: int, core: int, memory: int, sequences: int, ragged: bool,
+    core: int, memory: int, ragged: bool,
 ) -> list[Tensor]:  # fmt: skip
-    return _results(X, Wr, Wh, V0, outputs, core)
+    from softstack.kernels import cpu_rnn
+
+    P, B, T, k, m, H, K, N = _sizes(x, b, bo, V0, h0, r0, core, memory)
+    size = cpu_rnn.layout.py_func(core, memory, B, T, k, m, H, K, N)[-1]
+    shapes = [(P, B, T, K), h0.shape, c0.shape, r0.shape, (P, B, N, m), (P, B, N), (P, size)]
+    links = x.new_empty(P, B * N + B * (T + 1), dtype=torch.int32)
+    return [*(x.new_empty(shape) for shape in shapes), links]
 
 
 @torch.library.custom_op("softstack::rnn_backward", mutates_args=(), device_types="cpu")
 def rnn_backward_op(
-    Wr: Tensor, Wh: Tensor, Wo: Tensor, lengths: Tensor, V: Tensor, s: Tensor, h: Tensor, c: Tensor, r: Tensor,
-    acts: Tensor, gates: Tensor, gone: Tensor, after: Tensor, first: Tensor, old: Tensor,
+    W: Tensor, Wh: Tensor, Wo: Tensor, lengths: Tensor, V: Tensor, s: Tensor, tape: Tensor, links: Tensor,
     gy: Tensor, gh: Tensor, gc: Tensor, gr: Tensor, gV: Tensor, gs: Tensor,
-    core: int, memory: int, sequences: int, ragged: bool,
+    core: int, memory: int, ragged: bool, to_x: bool,
 ) -> list[Tensor]:  # fmt: skip
-    """The gradients of X, Wr, Wh, bn, Wo, bo, V0, s0, h0, c0 and r0."""
+    """The gradients of x (0 unless `to_x`), W, b, Wh, bn, Wo, bo, V0, s0, h0, c0 and r0."""
     from softstack.kernels import cpu_rnn
 
-    (P, G, T, B), n = _first_map(gy, Wr), V.shape[2] - gy.shape[2]
-    H, A = Wh.shape[1], Wo.shape[2]
-    gh, gc, gr, gV, gs, s = (x.clone(memory_format=torch.contiguous_format) for x in (gh, gc, gr, gV, gs, s))
-    gX, gout = gy.new_empty(P, G, T, B), gy.new_empty(P, A if H else 0, T, B)
-    grec = gy.new_empty(P, H if core == CORES["gru"] else 0, T, B)
-    weights = map(_numpy, (Wr, Wh, Wo))
-    rows = (_numpy(V.flatten(0, 1)), s.flatten(0, 1).numpy())
-    saved = map(_numpy, (h, c, acts, gates))
-    log = (_numpy(x.flatten(0, 1)) for x in (gone, after, first, old))
-    state = (gh.numpy(), gc.numpy(), gr.numpy(), gs.flatten(0, 1).numpy(), gV.flatten(0, 1).numpy())
+    P, B, T, _ = gy.shape
+    k, H = W.shape[2] - gr.shape[2], gh.shape[2]
+    n = V.shape[2] - (0 if memory == MEMORIES["none"] else T)
+    whole = torch.contiguous_format
+    state = [z.clone(memory_format=whole) for z in (gh, gc, gr, gV, gs)]
+    gx = gy.new_zeros(P, B, T, k)
+    gW, gWh, gWo = (torch.zeros_like(z, memory_format=whole) for z in (W, Wh, Wo))
+    gb, gbn, gbo = gy.new_zeros(W.shape[:2]), gy.new_zeros(P, H), gy.new_zeros(P, Wo.shape[1] if H else 0)
     cpu_rnn.backward(
-        core, memory, sequences, _numpy(lengths.flatten(0, 1)), ragged, *weights, *rows, *saved, *log,
-        _numpy(gy), *state, gX.numpy(), gout.numpy(), grec.numpy(),
+        core, memory, ragged, *_arrays(W, Wh, Wo, lengths, V), s.clone(memory_format=whole).numpy(),
+        *_arrays(tape, links, gy), *(z.numpy() for z in state), to_x,
+        *(z.numpy() for z in (gx, gW, gb, gWh, gbn, gWo, gbo)),
     )  # fmt: skip
-    before, flat = h[:, :, :T].flatten(2), gX.flatten(2)
-    gWr = r[:, :, :T].flatten(2) @ flat.mT
-    if core == CORES["gru"]:
-        gated = torch.cat((flat[:, : 2 * H], grec.flatten(2)), 1)
-        gWh, gbn = before @ gated.mT, grec.sum((2, 3))
-    else:
-        gWh, gbn = before @ flat.mT, gy.new_zeros(P, H)
-    gWo, gbo = h[:, :, 1:].flatten(2) @ gout.flatten(2).mT, gout.sum((2, 3))
-    if not H:
-        gWo, gbo = gy.new_zeros(Wo.shape), gy.new_zeros(P, A)
-    return [gX, gWr, gWh, gbn, gWo, gbo, gV[:, :, :n].clone(), gs[:, :, :n].clone(), gh, gc, gr]
-
-
-def _first_map(gy: Tensor, Wr: Tensor) -> tuple[int, int, int, int]:
-    return gy.shape[0], Wr.shape[2], gy.shape[2], gy.shape[3]
+    gh, gc, gr, gV, gs = state
+    return [gx, gW, gb, gWh, gbn, gWo, gbo, gV[:, :, :n].clone(), gs[:, :, :n].clone(), gh, gc, gr]
 
 
 @rnn_backward_op.register_fake
 def _(
-    Wr: Tensor, Wh: Tensor, Wo: Tensor, lengths: Tensor, V: Tensor, s: Tensor, h: Tensor, c: Tensor, r: Tensor,
-    acts: Tensor, gates: Tensor, gone: Tensor, after: Tensor, first: Tensor, old: Tensor,
+    W: Tensor, Wh: Tensor, Wo: Tensor, lengths: Tensor, V: Tensor, s: Tensor, tape: Tensor, links: Tensor,
     gy: Tensor, gh: Tensor, gc: Tensor, gr: Tensor, gV: Tensor, gs: Tensor,
-    core: int, memory: int, sequences: int, ragged: bool,
+    core: int, memory: int, ragged: bool, to_x: bool,
 ) -> list[Tensor]:  # fmt: skip
-    P, H, n = gy.shape[0], Wh.shape[1], V.shape[2] - gy.shape[2]
-    B, m = gy.shape[3], Wr.shape[1]
-    like = [_first_map(gy, Wr), Wr.shape, Wh.shape, (P, H), Wo.shape, (P, Wo.shape[2]), (P, B, n, m), (P, B, n)]
-    return [gy.new_empty(shape) for shape in [*like, gh.shape, gc.shape, gr.shape]]
+    P, B, T, _ = gy.shape
+    m, H = gr.shape[2], gh.shape[2]
+    n = V.shape[2] - (0 if memory == MEMORIES["none"] else T)
+    weights = [W.shape, W.shape[:2], Wh.shape, (P, H), Wo.shape, (P, Wo.shape[1] if H else 0)]
+    shapes = [(P, B, T, W.shape[2] - m), *weights, (P, B, n, m), (P, B, n), gh.shape, gc.shape, gr.shape]
+    return [gy.new_empty(shape) for shape in shapes]
 
 
 def _folded(op: Any) -> Any:
@@ -146,17 +132,15 @@ class RNNBackward(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        Wr: Tensor, Wh: Tensor, Wo: Tensor, lengths: Tensor, V: Tensor, s: Tensor, h: Tensor, c: Tensor,
-        r: Tensor, acts: Tensor, gates: Tensor, gone: Tensor, after: Tensor, first: Tensor, old: Tensor,
+        W: Tensor, Wh: Tensor, Wo: Tensor, lengths: Tensor, V: Tensor, s: Tensor, tape: Tensor, links: Tensor,
         gy: Tensor, gh: Tensor, gc: Tensor, gr: Tensor, gV: Tensor, gs: Tensor,
-        core: int, memory: int, sequences: int, ragged: bool,
+        core: int, memory: int, ragged: bool, to_x: bool,
     ) -> Any:  # fmt: skip
         return tuple(
             rnn_backward_op(
-                Wr, Wh, Wo, lengths, V, s, h, c, r, acts, gates, gone, after, first, old,
-                gy, gh, gc, gr, gV, gs, core, memory, sequences, ragged,
+                W, Wh, Wo, lengths, V, s, tape, links, gy, gh, gc, gr, gV, gs, core, memory, ragged, to_x
             )
-        )  # fmt: skip
+        )
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -174,32 +158,41 @@ class RNN(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        X: Tensor, Wr: Tensor, Wh: Tensor, bn: Tensor, Wo: Tensor, bo: Tensor,
+        x: Tensor, W: Tensor, b: Tensor, Wh: Tensor, bn: Tensor, Wo: Tensor, bo: Tensor,
         V0: Tensor, s0: Tensor, h0: Tensor, c0: Tensor, r0: Tensor, lengths: Tensor,
-        outputs: int, core: int, memory: int, sequences: int, ragged: bool,
+        core: int, memory: int, ragged: bool,
     ) -> Any:  # fmt: skip
-        return tuple(
-            rnn_op(
-                X, Wr, Wh, bn, Wo, bo, V0, s0, h0, c0, r0, lengths, outputs, core, memory, sequences, ragged
-            )
-        )
+        return tuple(rnn_op(x, W, b, Wh, bn, Wo, bo, V0, s0, h0, c0, r0, lengths, core, memory, ragged))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        _, Wr, Wh, _, Wo, *_ = inputs
-        _, _, _, _, V, s, *steps = output
-        ctx.sizes = inputs[13:]
-        ctx.mark_non_differentiable(*steps)
-        ctx.save_for_backward(Wr, Wh, Wo, inputs[11], V, s, *steps)
+        _, W, _, Wh, _, Wo, *_ = inputs
+        _, _, _, _, V, s, *log = output
+        ctx.core, ctx.memory, ctx.ragged = inputs[13:]
+        ctx.mark_non_differentiable(*log)
+        ctx.save_for_backward(W, Wh, Wo, inputs[12], V, s, *log)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
-        made = RNNBackward.apply(*ctx.saved_tensors, *gradients[:6], *ctx.sizes)  # type: ignore[no-untyped-call]
-        return (*made, *[None] * 6)
+        made = RNNBackward.apply(  # type: ignore[no-untyped-call]
+            *ctx.saved_tensors, *gradients[:6], ctx.core, ctx.memory, ctx.ragged, ctx.needs_input_grad[0]
+        )
+        return (*made, None, None, None, None)
+
+
+class Weights(NamedTuple):
+    """The parameters of a cell, each with an axis of models before it."""
+
+    W: Tensor
+    b: Tensor
+    Wh: Tensor
+    bn: Tensor
+    Wo: Tensor
+    bo: Tensor
 
 
 class Final(NamedTuple):
-    """A fused run: y (B, T, K) and the final state; h has h and, for the LSTM, c."""
+    """A fused run: y (P, B, T, K) and the final state; h has h and, for the LSTM, c."""
 
     y: Tensor
     h: tuple[Tensor, ...]
@@ -208,37 +201,16 @@ class Final(NamedTuple):
     r: Tensor
 
 
-class Weights(NamedTuple):
-    """The parameters of a cell. `first` is the map that sees [x; r]: a linear controller's heads."""
-
-    first: Tensor  # (G, k + m)
-    bias: Tensor  # (G,), all that is added to the first map's result
-    hidden: Tensor  # (G, H)
-    bias_new: Tensor  # (H,) the GRU's bias inside its reset gate
-    heads: Tensor  # (A, H)
-    bias_heads: Tensor  # (A,)
-
-
 def run(
     x: Tensor, weights: Weights, h: tuple[Tensor, ...], V: Tensor, s: Tensor, r: Tensor,
-    lengths: Tensor | None, outputs: int, core: str, memory: str,
+    lengths: Tensor | None, core: str, memory: str,
 ) -> Final:  # fmt: skip
-    """x (B, T, k) with B at least 1, and the state before it, batch first."""
-    B, T, k = x.shape
-    more = -B % LANES
-    columns = pad(x, (0, 0, 0, 0, 0, more)).permute(2, 1, 0).flatten(1)  # (k, T B)
-    X = (weights.first[:, :k] @ columns + weights.bias.unsqueeze(-1)).unflatten(1, (T, B + more))
-    rows = [pad(state.mT, (0, more)) for state in (*h, r)]  # (H, B), (m, B)
-    H = weights.hidden.shape[1]
-    h0 = rows[0] if H else x.new_zeros(0, B + more)
-    c0 = rows[1] if core == "lstm" else x.new_zeros(0, B + more)
-    each = x.new_zeros(B, dtype=torch.int64) + T if lengths is None else lengths.to(torch.int64)
-    given = (
-        X, weights.first[:, k:].mT, weights.hidden.mT, weights.bias_new, weights.heads.mT, weights.bias_heads,
-        pad(V, (0, 0, 0, 0, 0, more)), pad(s, (0, 0, 0, more)), h0, c0, rows[-1], pad(each, (0, more)),
-    )  # fmt: skip
-    sizes = (outputs, CORES[core], MEMORIES[memory], B, lengths is not None)
-    made = RNN.apply(*(one.unsqueeze(0) for one in given), *sizes)  # type: ignore[no-untyped-call]
-    y, hT, cT, rT, VT, sT = (one.squeeze(0) for one in made[:6])
-    hidden = tuple(state.mT[:B] for state in (hT, cT) if state.shape[0])
-    return Final(y.permute(2, 1, 0)[:B], hidden, VT[:B], sT[:B], rT.mT[:B])
+    """Each of P models over its own sequences x (P, B, T, k), from a state with axes (P, B, ...)."""
+    P, B, T, _ = x.shape
+    none = x.new_zeros(P, B, 0)
+    h0, c0 = (*h, none, none)[:2]
+    each = torch.full((P, B), T) if lengths is None else lengths.to(torch.int64)
+    y, hT, cT, rT, VT, sT, *_ = RNN.apply(  # type: ignore[no-untyped-call]
+        x, *weights, V, s, h0, c0, r, each, CORES[core], MEMORIES[memory], lengths is not None
+    )
+    return Final(y, (hT, cT)[: len(h)], VT, sT, rT)

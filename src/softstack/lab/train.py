@@ -18,9 +18,11 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 from torch.nn.functional import cross_entropy, one_hot
 
+from softstack import fused, kernels
 from softstack.lab import tasks
 from softstack.lab.data import Dataset, Example, Split, encode
 from softstack.lab.experiments import Condition, build
+from softstack.networks import StackRNN
 
 STREAMS = ("train", "dev", "test", "init", "order")
 Parameters = dict[str, Tensor]  # each with a leading axis of P
@@ -83,6 +85,11 @@ def outputs(network: nn.Module, parameters: Parameters, x: Tensor, letters: int)
         return y[:, : symbols.shape[1]]  # a buffered network may have made more steps than there are targets
 
     vectors = one_hot(x, letters).to(next(iter(parameters.values())).dtype)  # (P, B, T, K)
+    if isinstance(network, StackRNN):
+        reason = fused.why_not(network.cell, vectors, return_trace=False)
+        if kernels.choose(network.backend, vectors, reason) != "reference":
+            own = {name.removeprefix("cell."): p for name, p in parameters.items()}
+            return fused.population(network.cell, own, vectors)
     return vmap(one)(parameters, vectors)
 
 
