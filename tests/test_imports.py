@@ -11,14 +11,26 @@ ALLOWED = {
     "errors": set(),
     "checks": {"errors", "memory"},  # memory: for its types alone
     "kernels": {"errors"},
+    "fused": {"cell", "kernels", "memory"},
     "memory": {"checks", "errors", "kernels"},
     "buffers": {"memory"},
     "controllers": {"errors"},
     "cell": {"checks", "controllers", "errors", "memory"},
     "trace": {"cell", "controllers"},
-    "networks": {"buffers", "cell", "checks", "controllers", "errors", "kernels", "memory", "trace"},
+    "networks": {"buffers", "cell", "checks", "controllers", "errors", "fused", "kernels", "memory", "trace"},
     "formal": {"errors"},
-    "lab": {"buffers", "controllers", "errors", "formal", "kernels", "memory", "networks", "trace", ""},
+    "lab": {
+        "buffers",
+        "controllers",
+        "errors",
+        "formal",
+        "fused",
+        "kernels",
+        "memory",
+        "networks",
+        "trace",
+        "",
+    },
     "": {"cell", "controllers", "errors", "memory", "networks", "trace"},
 }
 

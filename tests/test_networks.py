@@ -353,7 +353,7 @@ def test_a_network_that_copies_its_input():
         (lambda: ss.StackRNN(3, 3, "lstn"), r"unknown controller 'lstn': did you mean 'lstm'\?"),
         (lambda: ss.StackRNN(3, 3, memory="stak"), r"unknown memory 'stak': did you mean 'stack'\?"),
         (lambda: ss.StackRNN(3, 0), r"output_size must be a whole number of at least 1; got 0"),
-        (lambda: ss.StackRNN(3, 3, backend="gpu"), r"backend 'gpu' asks for a fused kernel"),
+        (lambda: ss.StackRNN(3, 3, backend="cuda"), r"unknown backend 'cuda'"),
         (
             lambda: ss.StackRNN(3, 3)(torch.zeros(2, 5)),
             r"x must be \(B, T, input_size\).*input_size = 3; got \(2, 5\)",

@@ -125,7 +125,7 @@ def test_truncated_at_every_offset(name, trial, tmp_path):
 @pytest.mark.parametrize(
     ("name", "old", "new", "message"),
     [
-        ("config.toml", "numerics = 1", "numerics = 99", "was made by version 99 of the numerics"),
+        ("config.toml", "numerics = 2", "numerics = 99", "was made by version 99 of the numerics"),
         ("config.toml", "seed = 3", "", "cannot be read .*seed.*: it was damaged"),
         (
             "config.toml",

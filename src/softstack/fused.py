@@ -30,7 +30,7 @@ def why_not(cell: StackCell, x: Tensor, return_trace: bool) -> str:
 
 
 def run(cell: StackCell, x: Tensor, state: State, lengths: Tensor | None) -> tuple[Tensor, State]:
-    """x (B, T, input_size), or without the batch axis, and the state before it -> y and the state after it."""
+    """x (B, T, input_size), or without the batch axis, and the state before it -> y and the state after."""
     from softstack.kernels import rnn
 
     axes = (0,) if x.ndim == 3 else (0, 0)  # those missing: of models, and of sequences
@@ -46,11 +46,14 @@ def run(cell: StackCell, x: Tensor, state: State, lengths: Tensor | None) -> tup
         return z
 
     weights = weights_of(cell.controller_name, dict(cell.named_parameters()))
+    (V, s), r = state.memory, state.r
     made = rnn.run(
         grow(x),
         rnn.Weights(*(w.unsqueeze(0) for w in weights)),
         tuple(map(grow, state.h)),
-        *map(grow, (*state.memory, state.r)),
+        grow(V),
+        grow(s),
+        grow(r),
         None if lengths is None else grow(lengths),
         cell.controller_name,
         cell.memory_name,
@@ -60,14 +63,13 @@ def run(cell: StackCell, x: Tensor, state: State, lengths: Tensor | None) -> tup
 
 
 def population(cell: StackCell, parameters: dict[str, Tensor], x: Tensor) -> Tensor:
-    """Many networks like `cell`, from nothing, each over its own sequences: x (P, B, T, k) -> y (P, B, T, K)."""
+    """P networks like `cell`, each over its own sequences: x (P, B, T, k) -> y (P, B, T, K)."""
     from softstack.kernels import rnn
 
     state = cell.init(x.shape[:2], x)
     weights = weights_of(cell.controller_name, parameters)
-    return rnn.run(
-        x, weights, state.h, *state.memory, state.r, None, cell.controller_name, cell.memory_name
-    ).y
+    (V, s), r = state.memory, state.r
+    return rnn.run(x, weights, state.h, V, s, r, None, cell.controller_name, cell.memory_name).y
 
 
 def weights_of(controller: str, p: dict[str, Tensor]) -> "Weights":

@@ -1,9 +1,10 @@
-"""exp, sigmoid and tanh in a form that LLVM vectorises: a range reduction, a polynomial, and the exponent's bits.
+"""exp, sigmoid and tanh in a form that LLVM vectorises.
 
-The math library's are calls, one number at a time; here they would take more than everything else together.
-Both precisions are within two units in the last place of exp.
+A range reduction, a polynomial, and the exponent's bits. The math library's are calls, one number at a time:
+here they would take more than everything else together. exp is within two units in the last place.
 """
 
+from math import factorial
 from typing import Any
 
 from llvmlite import ir
@@ -11,8 +12,7 @@ from numba import njit, types
 from numba.extending import intrinsic, overload
 
 LOG2E = 1.4426950408889634
-TAYLOR = (1.0, 1.0, 1 / 2, 1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040, 1 / 40320, 1 / 362880, 1 / 3628800)
-TAYLOR += (1 / 39916800, 1 / 479001600, 1 / 6227020800)
+TAYLOR = tuple(1 / factorial(n) for n in range(14))
 
 
 @intrinsic
@@ -50,20 +50,18 @@ def _exp(x: Any) -> Any:
     """e to the x = 2^n e^f with n whole and |f| <= ln 2 / 2; ln 2 is subtracted in two parts."""
     import numpy as np
 
+    real: Any
+    whole: Any
     if x is types.float32:
-        real, whole, power, most = np.float32, np.int32, _power32, np.float32(87.0)
-        log2e, high, low = np.float32(LOG2E), np.float32(0.693359375), np.float32(-2.12194440e-4)
-        coefficients = tuple(np.float32(c) for c in TAYLOR[:8])
+        real, whole, power, most, terms = np.float32, np.int32, _power32, 87.0, 8
+        parts = (0.693359375, -2.12194440e-4)
     elif x is types.float64:
-        real, whole, power, most = np.float64, np.int64, _power64, np.float64(708.0)
-        log2e, high, low = (
-            np.float64(LOG2E),
-            np.float64(0.6931471803691238),
-            np.float64(1.9082149292705877e-10),
-        )
-        coefficients = tuple(np.float64(c) for c in TAYLOR)
+        real, whole, power, most, terms = np.float64, np.int64, _power64, 708.0, len(TAYLOR)
+        parts = (0.6931471803691238, 1.9082149292705877e-10)
     else:
         return None
+    most, log2e, high, low = (real(number) for number in (most, LOG2E, *parts))
+    coefficients = tuple(real(number) for number in TAYLOR[:terms])
     last = len(coefficients) - 1
     half = real(0.5)
 
@@ -80,12 +78,12 @@ def _exp(x: Any) -> Any:
 
 
 @njit(nogil=True, error_model="numpy", fastmath={"contract"})
-def sigmoid(x):  # type: ignore[no-untyped-def]
+def sigmoid(x):
     one = type(x)(1)
     return one / (one + exp(-x))
 
 
 @njit(nogil=True, error_model="numpy", fastmath={"contract"})
-def tanh(x):  # type: ignore[no-untyped-def]
+def tanh(x):
     one = type(x)(1)
     return (one + one) / (one + exp(-(x + x))) - one

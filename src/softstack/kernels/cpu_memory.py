@@ -14,7 +14,7 @@ END = -1
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def link(s, after, b, n, lifo):  # type: ignore[no-untyped-def]
+def link(s, after, b, n, lifo):
     """Chain the cells of the first n slots that hold anything: head and tail."""
     head = END
     tail = END
@@ -34,7 +34,7 @@ def link(s, after, b, n, lifo):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def step(V, s, after, gone, b, head, tail, slot, u, d, lifo, r):  # type: ignore[no-untyped-def]
+def step(V, s, after, gone, b, head, tail, slot, u, d, lifo, r):
     """Pop u, push V[b, slot] with strength d, read into r (m,): head, tail, and the `old` strength of the
     cell of which a part was popped, -1 if there was none."""
     real = s.dtype.type
@@ -83,7 +83,7 @@ def step(V, s, after, gone, b, head, tail, slot, u, d, lifo, r):  # type: ignore
 
 
 @njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
-def dot(V, b, slot, g):  # type: ignore[no-untyped-def]
+def dot(V, b, slot, g):
     total = V.dtype.type(0)
     for k in range(V.shape[2]):
         total += g[k] * V[b, slot, k]
@@ -91,7 +91,7 @@ def dot(V, b, slot, g):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def unstep(V, s, after, gone, b, head, before, old, slot, n, lifo, gr, gs, gV, q):  # type: ignore[no-untyped-def]
+def unstep(V, s, after, gone, b, head, before, old, slot, n, lifo, gr, gs, gV, q):
     """The reverse of `step`: gradients of u and d. `head` is the first cell after the step, `before` the
     first cell before it; n tells the slots that were there before the first step.
 
@@ -153,7 +153,7 @@ def unstep(V, s, after, gone, b, head, before, old, slot, n, lifo, gr, gs, gV, q
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def settle(s, gs, b, padded):  # type: ignore[no-untyped-def]
+def settle(s, gs, b, padded):
     """Before the first `unstep`: an empty cell has slope 0, unless it was pushed by the very last step."""
     last = s.shape[1] - 1
     for i in range(last + 1):

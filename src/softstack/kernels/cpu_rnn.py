@@ -23,39 +23,39 @@ fast = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"cont
 
 
 @njit(**fast)
-def sigmoids(y, x):  # type: ignore[no-untyped-def]
+def sigmoids(y, x):
     for i in range(y.shape[0]):
         y[i] = sigmoid(x[i])
 
 
 @njit(**fast)
-def tanhs(y, x):  # type: ignore[no-untyped-def]
+def tanhs(y, x):
     for i in range(y.shape[0]):
         y[i] = tanh(x[i])
 
 
 @njit(**fast)
-def copy(y, x):  # type: ignore[no-untyped-def]
+def copy(y, x):
     for i in range(y.shape[0]):
         y[i] = x[i]
 
 
 @njit(**fast)
-def unsquash(g, y):  # type: ignore[no-untyped-def]
+def unsquash(g, y):
     """The gradient before a sigmoid, from that after it, which was y."""
     for i in range(g.shape[0]):
         g[i] *= y[i] * (1 - y[i])
 
 
 @njit(**fast)
-def untanh(g, after, y):  # type: ignore[no-untyped-def]
+def untanh(g, after, y):
     """The gradient before a tanh, from that after it, which was y."""
     for i in range(g.shape[0]):
         g[i] = after[i] * (1 - y[i] * y[i])
 
 
 @njit(**fast)
-def lstm_cell(c, was, gates):  # type: ignore[no-untyped-def]
+def lstm_cell(c, was, gates):
     """c_t = f c_{t-1} + i g."""
     n = c.shape[0]
     into, forget, new = gates[:n], gates[n : 2 * n], gates[2 * n : 3 * n]
@@ -64,7 +64,7 @@ def lstm_cell(c, was, gates):  # type: ignore[no-untyped-def]
 
 
 @njit(**fast)
-def lstm_hidden(h, c, gates):  # type: ignore[no-untyped-def]
+def lstm_hidden(h, c, gates):
     """h_t = o tanh(c_t)."""
     n = c.shape[0]
     give = gates[3 * n :]
@@ -73,7 +73,7 @@ def lstm_hidden(h, c, gates):  # type: ignore[no-untyped-def]
 
 
 @njit(**fast)
-def lstm_backward(pre, gc, gh, c, was, gates):  # type: ignore[no-untyped-def]
+def lstm_backward(pre, gc, gh, c, was, gates):
     """From gh and gc of step t: pre, of what the gates squash, and gc of step t - 1."""
     n = c.shape[0]
     into, forget, new, give = gates[:n], gates[n : 2 * n], gates[2 * n : 3 * n], gates[3 * n :]
@@ -93,7 +93,7 @@ def lstm_backward(pre, gc, gh, c, was, gates):  # type: ignore[no-untyped-def]
 
 
 @njit(**fast)
-def gru_hidden(h, was, gates, pre):  # type: ignore[no-untyped-def]
+def gru_hidden(h, was, gates, pre):
     """g = tanh(pre + reset rec), h_t = g + update (h_{t-1} - g); gates holds reset, update, g and rec."""
     n = h.shape[0]
     reset, update, new, rec = gates[:n], gates[n : 2 * n], gates[2 * n : 3 * n], gates[3 * n :]
@@ -104,7 +104,7 @@ def gru_hidden(h, was, gates, pre):  # type: ignore[no-untyped-def]
 
 
 @njit(**fast)
-def gru_backward(pre, grec, gh, was, gates):  # type: ignore[no-untyped-def]
+def gru_backward(pre, grec, gh, was, gates):
     """From gh of step t: pre, grec, and the part of gh of step t - 1 that passes the update gate."""
     n = was.shape[0]
     reset, update, new, rec = gates[:n], gates[n : 2 * n], gates[2 * n : 3 * n], gates[3 * n :]
@@ -122,20 +122,20 @@ def gru_backward(pre, grec, gh, was, gates):  # type: ignore[no-untyped-def]
 
 
 @njit(**fast)
-def hold(x, was, lane):  # type: ignore[no-untyped-def]
+def hold(x, was, lane):
     """A sequence that has ended keeps its state: lane by lane, x = was."""
     for i in range(lane, x.shape[0], LANES):
         x[i] = was[i]
 
 
 @njit(**fast)
-def clear(x, lane):  # type: ignore[no-untyped-def]
+def clear(x, lane):
     for i in range(lane, x.shape[0], LANES):
         x[i] = 0
 
 
 @njit(**fast)
-def layout(core, memory, B, T, k, m, H, K, N):  # type: ignore[no-untyped-def]
+def layout(core, memory, B, T, k, m, H, K, N):
     """Where on a model's tape begin x, h, c, r, acts, gates, gone, old and the end."""
     per_row = T * -(-B // LANES) * LANES
     more = -(-B // LANES) * LANES  # h, c and r have T + 1 steps
@@ -160,7 +160,7 @@ def layout(core, memory, B, T, k, m, H, K, N):  # type: ignore[no-untyped-def]
 
 
 @njit(**fast)
-def spread(rows, x, block):  # type: ignore[no-untyped-def]
+def spread(rows, x, block):
     """x (B, rows) -> the rows of a block, LANES apart; 0 for what is beyond the last sequence."""
     first = block * LANES
     for i in range(x.shape[1]):
@@ -169,7 +169,7 @@ def spread(rows, x, block):  # type: ignore[no-untyped-def]
 
 
 @njit(**fast)
-def gather(x, rows, block):  # type: ignore[no-untyped-def]
+def gather(x, rows, block):
     """The other way."""
     first = block * LANES
     for i in range(x.shape[1]):
@@ -178,14 +178,14 @@ def gather(x, rows, block):  # type: ignore[no-untyped-def]
 
 
 @njit(**fast)
-def forward(  # type: ignore[no-untyped-def]
+def forward(
     core, memory, ragged, x, W, b, Wh, bn, Wo, bo, h0, c0, r0, lengths, V, s, y, h, c, r, tape, links
 ):
     """Each model over its own sequences. x (P, B, T, k), W (P, G, C), b (P, G), Wh (P, G, H), bn (P, H),
-    Wo (P, A, H), bo (P, A), h0 and c0 (P, B, H), r0 (P, B, m), lengths (P, B), where `ragged`: steps at or after
-    it change nothing. V (P, B, N, m) and s (P, B, N) come in with the memory before the first step.
+    Wo (P, A, H), bo (P, A), h0 and c0 (P, B, H), r0 (P, B, m), lengths (P, B), where `ragged`: steps at or
+    after it change nothing. V (P, B, N, m) and s (P, B, N) come in with the memory before the first step.
 
-    Out: V, s, y (P, B, T, K), the final h, c and r, and tape and links (P, ...), the chains, for the backward pass.
+    Out: V, s, y (P, B, T, K), the final h, c and r, and for the backward pass the tape and the links.
     """
     P, B, T, k = x.shape
     K, H, m, N = y.shape[3], h0.shape[2], r0.shape[2], V.shape[2]
@@ -294,14 +294,14 @@ def forward(  # type: ignore[no-untyped-def]
 
 
 @njit(**fast)
-def backward(  # type: ignore[no-untyped-def]
+def backward(
     core, memory, ragged, W, Wh, Wo, lengths, V, s, tape, links, gy, gh, gc, gr, gV, gs, to_x,
     gx, gW, gb, gWh, gbn, gWo, gbo,
 ):  # fmt: skip
     """gy (P, B, T, K) and the gradients of the final state: gh, gc, gr, gV and gs, shaped as that is.
 
-    Out: the gradients of the first state, in their place; of x, where `to_x`; and of the weights, added to what is
-    there. s is rewound to what it was before the first step.
+    Out: the gradients of the first state, in their place; of x, where `to_x`; and of the weights, added to
+    what is there. s is rewound to what it was before the first step.
     """
     P, B, T, K = gy.shape
     C, G, H, m, N = W.shape[2], W.shape[1], gh.shape[2], gr.shape[2], V.shape[2]

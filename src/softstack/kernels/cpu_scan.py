@@ -7,7 +7,7 @@ from softstack.kernels.cpu_memory import END, link, settle, step, unstep
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def forward(V, u, d, lengths, lifo, r, s, gone, after, first, old):  # type: ignore[no-untyped-def]
+def forward(V, u, d, lengths, lifo, r, s, gone, after, first, old):
     """V (B, N, m), u and d (B, T), lengths (B,); s (B, N) comes in with the strengths before the first step.
 
     Out: r (B, T, m), s after the last step, and the log: gone and after (B, N), old (B, T), and
@@ -37,12 +37,12 @@ def forward(V, u, d, lengths, lifo, r, s, gone, after, first, old):  # type: ign
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def backward(V, lengths, lifo, s, gone, after, first, old, gr, gs, gV, gu, gd):  # type: ignore[no-untyped-def]
+def backward(V, lengths, lifo, s, gone, after, first, old, gr, gs, gV, gu, gd):
     """In: the log, s after the last step, gr (B, T, m), gs (B, N) of the final strengths, gV (B, N, m).
 
-    Out: gu and gd (B, T); gs becomes the gradient of the first strengths and s those strengths; gV is added to.
+    Out: gu and gd (B, T); gs becomes the gradient of the first strengths, s those strengths; gV is added to.
     """
-    B, N, m = V.shape
+    B, N = V.shape[:2]
     T = gu.shape[1]
     n = N - T
     q = np.empty(N, V.dtype)

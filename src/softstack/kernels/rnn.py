@@ -169,14 +169,18 @@ class RNN(torch.autograd.Function):
         _, W, _, Wh, _, Wo, *_ = inputs
         _, _, _, _, V, s, *log = output
         ctx.core, ctx.memory, ctx.ragged = inputs[13:]
+        ctx.shapes = [z.shape for z in output[:6]]
         ctx.mark_non_differentiable(*log)
+        ctx.set_materialize_grads(False)  # the tape has none, and is large
         ctx.save_for_backward(W, Wh, Wo, inputs[12], V, s, *log)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Any:
-        made = RNNBackward.apply(  # type: ignore[no-untyped-call]
-            *ctx.saved_tensors, *gradients[:6], ctx.core, ctx.memory, ctx.ragged, ctx.needs_input_grad[0]
-        )
+    def backward(ctx: Any, *gradients: Tensor | None) -> Any:
+        W, *saved = ctx.saved_tensors
+        given = [W.new_zeros(z) if g is None else g for g, z in zip(gradients, ctx.shapes, strict=False)]
+        arguments = (W, *saved, *given, ctx.core, ctx.memory, ctx.ragged, ctx.needs_input_grad[0])
+        # to be differentiated again it must say that it cannot be; that costs, so only where it may be
+        made = RNNBackward.apply(*arguments) if torch.is_grad_enabled() else rnn_backward_op(*arguments)  # type: ignore[no-untyped-call]
         return (*made, None, None, None, None)
 
 

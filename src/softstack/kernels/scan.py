@@ -24,7 +24,7 @@ def scan_op(
     """
     from softstack.kernels import cpu_scan
 
-    B, N, m = V.shape
+    B, _, m = V.shape
     T = u.shape[1]
     V, u, d, lengths = (x.contiguous() for x in (V, u, d, lengths))
     s = torch.cat((s0, s0.new_empty(B, T)), 1)
@@ -151,13 +151,18 @@ class Scan(torch.autograd.Function):
         V, _, _, _, lengths, ctx.lifo = inputs
         _, s, *log = output
         ctx.mark_non_differentiable(*log)
+        ctx.set_materialize_grads(False)
         ctx.save_for_backward(V, lengths, s, *log)
 
     @staticmethod
-    def backward(ctx: Any, gr: Tensor, gs: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-        V, lengths, *log = ctx.saved_tensors
-        gV, gu, gd, gs0 = ScanBackward.apply(V, lengths, ctx.lifo, *log, gr, gs)  # type: ignore[no-untyped-call]
-        return gV, gu, gd, gs0, None, None
+    def backward(ctx: Any, gr: Tensor | None, gs: Tensor | None, *_: Tensor) -> tuple[Tensor | None, ...]:
+        V, lengths, s, *log = ctx.saved_tensors
+        gr = V.new_zeros(V.shape[0], log[-1].shape[1], V.shape[2]) if gr is None else gr
+        gs = torch.zeros_like(s) if gs is None else gs
+        arguments = (V, lengths, ctx.lifo, s, *log, gr, gs)
+        # to be differentiated again it must say that it cannot be; that costs, so only where it may be
+        made = ScanBackward.apply(*arguments) if torch.is_grad_enabled() else scan_backward_op(*arguments)  # type: ignore[no-untyped-call]
+        return (*made, None, None)
 
 
 def scan(

@@ -6,6 +6,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import fields, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +20,7 @@ from rich.table import Table
 
 import softstack
 from softstack.errors import BadInput
+from softstack.lab import bench as benchmarks
 from softstack.lab import figures, report, store, tasks
 from softstack.lab.data import Split, read_tsv, write_tsv
 from softstack.lab.experiments import TABLE_1, Condition, corrected
@@ -98,7 +100,7 @@ def table(
     screen = Table(*report.HEADER)
     for cells in report.cells(reproduced):
         screen.add_row(*(cell.strip("*") for cell in cells))
-    Console(width=None if sys.stdout.isatty() else 200).print(screen)
+    _screen().print(screen)
     print(report.verdict(reproduced))
     print(f"Report: {out / 'table1.html'}, and .md and .json beside it")
 
@@ -297,6 +299,44 @@ def figures_(
         print(f"{out / shown.name}.png  {shown.title}: seed {best.seed}, dev {best.result['dev']:.1%}")
 
 
+@app.command
+def bench(*, full: bool = False, out: Path = Path("bench")) -> None:
+    """Time the kernels beside the reference and beside a loop written as the equations read.
+
+    Prints a table and writes bench.json and bench.png, cost against length. Takes about two minutes.
+
+    Parameters
+    ----------
+    full
+        run the literal loop up to T = 1024 too, which takes many minutes
+    out
+        where the files go
+    """
+    _folder(out)
+    timings: list[benchmarks.Timing] = []
+    screen = Table("case", "T", "implementation", "ms", "times fused")
+    with errors.status("timing") if errors.is_terminal else nullcontext():
+        timings.extend(benchmarks.cases(full))
+    own = {(t.case, t.T): t.seconds for t in timings if t.implementation == "fused"}
+    for t in timings:
+        ratio = t.seconds / own[t.case, t.T]
+        screen.add_row(t.case, str(t.T), t.implementation, f"{1e3 * t.seconds:.3f}", f"{ratio:,.1f}")
+    _screen().print(screen)
+    scans = ("scan, B=10, m=2", "scan, B=32, m=32")
+    slopes = {case: round(benchmarks.exponent(timings, case), 3) for case in scans}
+    for case, slope in slopes.items():
+        print(f"{case}: fused time grows with T to the power of {slope}, from T = 1024 to 65536")
+    result = {
+        **store.provenance("cpu"),
+        "peak_gigabytes": round(benchmarks.peak_memory(), 2),
+        "exponents": slopes,
+        "timings": [t._asdict() for t in timings],
+    }
+    store.write(out / "bench.json", json.dumps(result, indent=1).encode() + b"\n")
+    store.write(out / "bench.png", figures.rendered(benchmarks.plot(timings), "png"))
+    print(f"Written: {out / 'bench.json'}, {out / 'bench.png'}; peak memory {result['peak_gigabytes']} GB")
+
+
 @app.command(name="tasks")
 def tasks_() -> None:
     """List the tasks, their alphabets and an example of each."""
@@ -306,6 +346,11 @@ def tasks_() -> None:
         print(f"  symbols  {' '.join(task.inputs)}   targets  {' '.join(task.outputs)}")
         print(f"  input    {' '.join(symbols)}")
         print(f"  target   {' '.join(t or '_' for t in target)}")
+
+
+def _screen() -> Console:
+    """Standard output; wide where it is not a terminal."""
+    return Console(width=None if sys.stdout.isatty() else 200)
 
 
 def _row_numbers(rows: Sequence[str] | None) -> list[int]:

@@ -77,7 +77,7 @@ def _client(engine: str, units: int) -> Iterator[Any]:
     with (
         dask.config.set(quiet),
         LocalCluster(
-            n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None,
+            n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0",
             silence_logs="ERROR",
         ) as cluster,
         Client(cluster) as client,

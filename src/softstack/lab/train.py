@@ -22,7 +22,7 @@ from softstack import fused, kernels
 from softstack.lab import tasks
 from softstack.lab.data import Dataset, Example, Split, encode
 from softstack.lab.experiments import Condition, build
-from softstack.networks import StackRNN
+from softstack.networks import BufferedStackRNN, StackRNN
 
 STREAMS = ("train", "dev", "test", "init", "order")
 Parameters = dict[str, Tensor]  # each with a leading axis of P
@@ -69,7 +69,9 @@ def stacked(condition: Condition, seeds: Sequence[int], split: Split, device: to
     return Dataset(*(x.unflatten(0, (len(seeds), -1)).to(device) for x in everyone))
 
 
-def initial(condition: Condition, seed: int, device: torch.device | str | None = None) -> nn.Module:
+def initial(
+    condition: Condition, seed: int, device: torch.device | str | None = None
+) -> StackRNN | BufferedStackRNN:
     """The network with which a trial begins."""
     network = build(condition)
     generator = torch.Generator().manual_seed(int(stream(seed, "init").integers(2**63)))
@@ -126,7 +128,10 @@ class Population:
             name: p.detach().requires_grad_() for name, p in stack_module_state(networks)[0].items()
         }
         self.optimiser = torch.optim.Adam(
-            self.parameters.values(), lr=condition.learning_rate, weight_decay=condition.weight_decay
+            self.parameters.values(),
+            lr=condition.learning_rate,
+            weight_decay=condition.weight_decay,
+            fused=True,
         )
 
     def epoch(self) -> tuple[list[float], list[float]]:
@@ -138,15 +143,20 @@ class Population:
         rows = torch.arange(len(self.trials), device=data.x.device).unsqueeze(1)
         batches = torch.from_numpy(order).to(data.x.device).split(batch, dim=1)
         for columns in batches:
-            losses = self._losses(Dataset(*(x[rows, columns] for x in data)))  # (P,)
-            self.optimiser.zero_grad()
-            losses.sum().backward()
-            self.optimiser.step()
-            total += losses.detach()
+            total += self.step(rows, columns)
         dev = accuracies(self.network, self.parameters, self.data["dev"], self.letters)
         return (total / len(batches)).tolist(), dev.tolist()
 
-    def _losses(self, data: Dataset) -> Tensor:
+    def step(self, rows: Tensor, columns: Tensor) -> Tensor:
+        """One batch: the training strings `columns` (P, B) of the trials `rows` (P, 1); the losses (P,)."""
+        losses = self.losses(rows, columns)
+        self.optimiser.zero_grad()
+        losses.sum().backward()
+        self.optimiser.step()
+        return losses.detach()
+
+    def losses(self, rows: Tensor, columns: Tensor) -> Tensor:
+        data = Dataset(*(x[rows, columns] for x in self.data["train"]))
         y = outputs(self.network, self.parameters, data.x, self.letters)  # (P, B, T, K)
         surprise = cross_entropy(y.movedim(-1, 1), data.y, reduction="none")  # (P, B, T)
         return (surprise * weighting(data.mask, self.loss)).sum((1, 2))

@@ -1,0 +1,286 @@
+"""Every kernel against the reference: outputs, final states and every gradient, ties and padding included."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.func import functional_call, stack_module_state, vmap
+from torch.testing import assert_close
+
+import softstack as ss
+from softstack import fused, kernels
+from softstack.kernels.rnn import CORES, MEMORIES
+from test_memory import DOUBLE, SCANS, STRENGTHS, instructions
+
+# B, T, slots before the first step, m
+SIZES = [(1, 1, 0, 1), (3, 2, 0, 2), (2, 3, 2, 31), (2, 33, 7, 3), (1, 63, 1, 2), (1, 500, 0, 1)]
+
+
+def agree(ours, theirs):
+    """To 1e-9 in float64; in float32 to 1e-5 of a tensor's largest number, for sums run over T steps."""
+    for our, their in zip(ours, theirs, strict=True):
+        if our.dtype == torch.float64:
+            assert_close(our, their, rtol=1e-9, atol=1e-9)
+        else:
+            largest = their.abs().max().item() if their.numel() else 0.0
+            assert_close(our, their, rtol=0, atol=1e-5 * max(1.0, largest))
+
+
+def scanned(scan, backend, given, state, coefficients, lengths):
+    """r, the final strengths, and the gradients of everything given, for one weighting of all outputs."""
+    leaves = [x.detach().clone().requires_grad_() for x in (*given, *state)]
+    r, (V, s) = scan(*leaves[:3], ss.MemoryState(*leaves[3:]), backend=backend, lengths=lengths)
+    total = sum((x * c).sum() for x, c in zip((r, V, s), coefficients, strict=True))
+    return [r, s, *torch.autograd.grad(total, leaves)]
+
+
+@pytest.mark.parametrize("memory", SCANS)
+@pytest.mark.parametrize("kind", STRENGTHS)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("ragged", [False, True])
+def test_scans(memory, kind, dtype, ragged, generator):
+    for B, T, n, m in SIZES:
+        given = instructions(kind, generator, B, T, m)
+        state = torch.randn(B, n, m, generator=generator, **DOUBLE), STRENGTHS[kind](generator, B, n)
+        shapes = (B, T, m), (B, n + T, m), (B, n + T)
+        coefficients = [torch.randn(shape, generator=generator, **DOUBLE) for shape in shapes]
+        given, state, coefficients = ([x.to(dtype) for x in xs] for xs in (given, state, coefficients))
+        lengths = torch.randint(0, T + 1, (B,), generator=generator) if ragged else None
+        ours = scanned(SCANS[memory][0], "cpu", given, state, coefficients, lengths)
+        theirs = scanned(SCANS[memory][0], "reference", given, state, coefficients, lengths)
+        agree(ours, theirs)
+
+
+@given(st.data())
+def test_scans_on_any_strengths(data):
+    """Mixtures of 0, 1, quarters and arbitrary strengths, into a memory that holds some already."""
+    T, n = data.draw(st.integers(1, 9)), data.draw(st.integers(0, 3))
+    quarter = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0, 1.25])
+    u, d = (torch.tensor([data.draw(st.lists(quarter, min_size=T, max_size=T))], **DOUBLE) for _ in "ud")
+    s = torch.tensor([data.draw(st.lists(quarter, min_size=n, max_size=n))], **DOUBLE)
+    generator = torch.Generator().manual_seed(data.draw(st.integers(0, 5)))
+    v, V, *coefficients = (
+        torch.randn(1, k, 2, generator=generator, **DOUBLE) for k in (T, n, T, n + T, n + T)
+    )
+    coefficients[2] = coefficients[2][..., 0]
+    for scan, _ in SCANS.values():
+        ours = scanned(scan, "cpu", (v, u, d), (V, s), coefficients, None)
+        theirs = scanned(scan, "reference", (v, u, d), (V, s), coefficients, None)
+        agree(ours, theirs)
+
+
+def leaves_of(state):
+    return [state] if isinstance(state, torch.Tensor) else [x for part in state for x in leaves_of(part)]
+
+
+def outcome(net, backend, x, state, lengths, coefficients):
+    net.backend = backend
+    x = x.detach().clone().requires_grad_()
+    if state is not None:
+        h, (V, s), r = state
+        *h, V, s, r = (z.detach().clone().requires_grad_() for z in (*h, V, s, r))
+        state = ss.State(tuple(h), ss.MemoryState(V, s), r)
+    y, final = net(x, state, lengths)
+    made = [y, *leaves_of(final)]
+    while len(coefficients) < len(made):
+        coefficients.append(torch.randn(made[len(coefficients)].shape, dtype=x.dtype))
+    total = sum((z * c).sum() for z, c in zip(made, coefficients, strict=True))
+    inputs = [x, *net.parameters(), *([] if state is None else leaves_of(state))]
+    grads = torch.autograd.grad(total, inputs, allow_unused=True, materialize_grads=True)
+    return [*made, *grads]
+
+
+@pytest.mark.parametrize("controller", CORES)
+@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize(
+    ("B", "T", "before", "ragged"),
+    [(1, 1, 0, False), (3, 6, 0, True), (17, 9, 0, False), (5, 7, 4, True), (33, 3, 2, False)],
+)
+def test_networks(controller, memory, dtype, B, T, before, ragged, generator):
+    torch.manual_seed(0)
+    net = ss.StackRNN(3, 4, controller, 5, memory, 2, dtype=dtype)
+    with torch.no_grad():
+        for p in net.parameters():
+            p.add_(0.5 * torch.randn(p.shape, generator=generator, dtype=dtype))
+    x = torch.randn(B, before + T, 3, generator=generator, dtype=dtype)
+    lengths = torch.randint(0, T + 1, (B,), generator=generator) if ragged else None
+    state = net(x[:, :before])[1] if before else None
+    coefficients = []
+    theirs = outcome(net, "reference", x[:, before:], state, lengths, coefficients)
+    ours = outcome(net, "cpu", x[:, before:], state, lengths, coefficients)
+    agree(ours, theirs)
+
+
+@pytest.mark.parametrize("controller", CORES)
+@pytest.mark.parametrize("size", [1, 2, 31, 33])
+def test_awkward_widths(controller, size, generator):
+    """Every width that is not a whole tile or vector, and saturated gates."""
+    torch.manual_seed(0)
+    net = ss.StackRNN(size, size, controller, size, "stack", size, **DOUBLE)
+    with torch.no_grad():
+        net.cell.heads.weight.mul_(20)
+    x = torch.randn(2, 5, size, generator=generator, **DOUBLE)
+    coefficients = []
+    theirs = outcome(net, "reference", x, None, None, coefficients)
+    ours = outcome(net, "cpu", x, None, None, coefficients)
+    agree(ours, theirs)
+
+
+@pytest.mark.parametrize("controller", CORES)
+def test_a_population_is_one_call(controller, generator):
+    """Through vmap, and as the trainer calls it: each model as it is on its own."""
+    nets = [ss.StackRNN(3, 4, controller, 5, **DOUBLE) for _ in range(3)]
+    x = torch.randn(3, 7, 6, 3, generator=generator, **DOUBLE)
+    stacked, _ = stack_module_state(nets)
+    parameters = {name: p.detach().requires_grad_() for name, p in stacked.items()}
+    own = {name.removeprefix("cell."): p for name, p in parameters.items()}
+    for y in (
+        vmap(lambda p, x: functional_call(nets[0], p, (x,))[0])(parameters, x),
+        fused.population(nets[0].cell, own, x),
+    ):
+        grads = torch.autograd.grad(y.square().sum(), list(parameters.values()))
+        for k, net in enumerate(nets):
+            net.zero_grad()
+            net.backend = "reference"
+            alone = net(x[k])[0]
+            alone.square().sum().backward()
+            net.backend = "auto"
+            assert_close(y[k], alone)
+            for name, grad in zip(parameters, grads, strict=True):
+                assert_close(grad[k], net.get_parameter(name).grad)
+
+
+def test_the_same_call_gives_the_same_bits(generator):
+    net = ss.StackRNN(3, 4, "lstm", 5)
+    x = torch.randn(20, 30, 3, generator=generator)
+    first, second = ([net(x)[0], *torch.autograd.grad(net(x)[0].sum(), net.parameters())] for _ in range(2))
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_not_contiguous(generator):
+    v, u, d = instructions("random", generator, 4, 6, 2)
+    given = v.transpose(0, 1).contiguous().transpose(0, 1), u.t().contiguous().t(), d.expand(4, 6)[:, ::1]
+    assert not given[0].is_contiguous()
+    assert_close(ss.stack_scan(*given, backend="cpu")[0], ss.stack_scan(v, u, d, backend="reference")[0])
+    net = ss.StackRNN(2, 3, "gru", 5, **DOUBLE)
+    x = v.transpose(0, 1)
+    assert_close(net(x)[0], net(x.contiguous())[0])
+
+
+def test_long_sequences_take_linear_memory():
+    """T = 200,000 in a fraction of a second; the reference would need T squared numbers."""
+    T = 200_000
+    v, u, d = torch.randn(1, T, 4), torch.rand(1, T), torch.rand(1, T)
+    d.requires_grad_()
+    r, _ = ss.stack_scan(v, u, d)
+    r.sum().backward()
+    assert d.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("memory", SCANS)
+def test_operators_are_registered_as_torch_wants(memory, generator):
+    from softstack.kernels.rnn import rnn_op
+    from softstack.kernels.scan import scan_op
+
+    v, u, d = instructions("random", generator, 2, 5, 3)
+    lengths = torch.tensor([5, 3])
+    torch.library.opcheck(scan_op, (v, u, d, torch.zeros(2, 0, **DOUBLE), lengths, memory == "stack"))
+    net = ss.StackRNN(3, 4, "lstm", 5, memory, **DOUBLE)
+    state = net.cell.init((2,), v)
+    weights = fused.weights_of("lstm", {k: p.detach() for k, p in net.cell.named_parameters()})
+    arguments = (v, *weights, *state.memory, *state.h, state.r, lengths)
+    torch.library.opcheck(
+        rnn_op, (*(z.unsqueeze(0) for z in arguments), CORES["lstm"], MEMORIES[memory], True),
+        test_utils=("test_schema", "test_autograd_registration", "test_faketensor"),
+    )  # fmt: skip
+
+
+def test_compiles_as_one_graph(generator):
+    net = ss.StackRNN(3, 4, "lstm", 5, **DOUBLE)
+    x = torch.randn(2, 40, 3, generator=generator, **DOUBLE)
+    compiled = torch.compile(net, fullgraph=True, backend="aot_eager")
+    y = compiled(x)[0]
+    assert_close(y, net(x)[0])
+    grads = torch.autograd.grad(y.sum(), net.parameters())
+    for ours, theirs in zip(grads, torch.autograd.grad(net(x)[0].sum(), net.parameters()), strict=True):
+        assert_close(ours, theirs)
+
+
+def test_exports(generator):
+    net = ss.StackRNN(3, 4, "gru", 5, **DOUBLE)
+    x = torch.randn(2, 6, 3, generator=generator, **DOUBLE)
+    exported = torch.export.export(net, (x,))
+    assert any("softstack.rnn" in str(node.target) for node in exported.graph.nodes)
+    assert_close(exported.module()(x)[0], net(x)[0])
+
+
+def test_twice_is_refused_in_a_sentence(generator):
+    v, u, d = (x.requires_grad_() for x in instructions("random", generator, 2, 5, 3))
+    (grad,) = torch.autograd.grad(ss.stack_scan(v, u, d)[0].square().sum(), u, create_graph=True)
+    with pytest.raises(ss.BadInput, match="cannot be differentiated twice: use backend='reference'"):
+        grad.sum().backward()
+    net = ss.StackRNN(3, 4, **DOUBLE)
+    (grad, *_) = torch.autograd.grad(net(v)[0].square().sum(), list(net.parameters()), create_graph=True)
+    with pytest.raises(ss.BadInput, match="cannot be differentiated twice"):
+        grad.sum().backward()
+    (grad,) = torch.autograd.grad(
+        ss.stack_scan(v, u, d, backend="reference")[0].square().sum(), u, create_graph=True
+    )
+    grad.sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("backend", "x", "why_not", "said"),
+    [
+        ("auto", torch.zeros(1), "", "cpu: the fused kernel runs"),
+        ("reference", torch.zeros(1), "", "reference: it was asked for"),
+        ("auto", torch.zeros(1).half(), "", "reference: its dtype is torch.float16"),
+        ("auto", torch.zeros(1, device="meta"), "", "reference: its tensors are on meta"),
+        ("auto", torch.zeros(1), "a trace is kept step by step", "reference: a trace is kept step by step"),
+    ],
+)
+def test_explain(backend, x, why_not, said):
+    assert kernels.explain(backend, x, why_not).startswith(said)
+
+
+def test_what_does_not_fit_falls_back_or_says_so():
+    mlp, x = ss.StackRNN(3, 4, "mlp"), torch.zeros(1, 2, 3)
+    assert fused.why_not(mlp.cell, x, False) == "there is no kernel for the mlp controller"
+    assert mlp(x)[0].shape == (1, 2, 4)
+    mlp.backend = "cpu"
+    with pytest.raises(
+        ss.BadInput, match="backend 'cpu' does not fit this call: there is no kernel for the mlp"
+    ):
+        mlp(x)
+    with pytest.raises(ss.BadInput, match="backend 'gpu' asks for a fused kernel and this version has none"):
+        ss.stack_scan(torch.zeros(1, 2, 3), torch.zeros(1, 2), torch.zeros(1, 2), backend="gpu")
+
+
+def test_exp_sigmoid_and_tanh():
+    """To two units in the last place over all that a float holds, and saturated beyond."""
+    import numpy as np
+    from numba import njit
+
+    from softstack.kernels.cpu_math import exp, sigmoid, tanh
+
+    @njit
+    def over(x, a, b, c):
+        for i in range(len(x)):
+            a[i], b[i], c[i] = exp(x[i]), sigmoid(x[i]), tanh(x[i])
+
+    for real, most in ((np.float32, 87), (np.float64, 700)):
+        x = np.concatenate([np.linspace(-most, most, 20001), [0.0, -1e-9, 1e-3]]).astype(real)
+        made = [np.empty_like(x) for _ in range(3)]
+        over(x, *made)
+        wide = x.astype(np.float64)
+        eps = np.finfo(real).eps
+        np.testing.assert_allclose(made[0], np.exp(wide), rtol=2 * eps)
+        np.testing.assert_allclose(made[1], 1 / (1 + np.exp(-wide)), rtol=3 * eps)
+        np.testing.assert_allclose(made[2], np.tanh(wide), rtol=0, atol=3 * eps)
+        far = np.array([-1e5, 1e5], dtype=real)
+        ends = [np.empty_like(far) for _ in range(3)]
+        over(far, *ends)
+        assert ends[1][1] == 1
+        assert ends[1][0] < 1e-37
+        assert ends[2].tolist() == [-1, 1]
