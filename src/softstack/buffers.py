@@ -7,7 +7,7 @@ as in §2.1, not of item j (taken literally, nothing could be read after one who
 import torch
 from torch import Tensor
 
-from softstack.memory import MemoryState, before, pop, push, read
+from softstack.memory import MemoryState, before, pop, push, queue_scan, read
 
 
 def fill(buffer: MemoryState, x: Tensor, live: Tensor | None = None) -> MemoryState:
@@ -27,16 +27,17 @@ def give(buffer: MemoryState, y: Tensor, o: Tensor) -> MemoryState:
     return push(buffer, y, o)
 
 
-def read_off(buffer: MemoryState, items: int, *, discard_first: bool = False) -> Tensor:
+def read_off(
+    buffer: MemoryState, items: int, *, discard_first: bool = False, backend: str = "auto"
+) -> Tensor:
     """The output sequence (B, items, K): whole items taken from the front until nothing is left.
 
     The first item is read before anything is dequeued, as the input buffer is with i_0 = 0. The paper, and
     the authors' code, dequeue first, which throws the first whole item away: `discard_first=True`.
     """
-    one = buffer.s.new_ones(buffer.s.shape[:-1])
-    sequence = []
-    for j in range(items):
-        strength = one if j or discard_first else torch.zeros_like(one)
-        buffer, y = take(buffer, strength)
-        sequence.append(y)
-    return torch.stack(sequence, -2) if sequence else buffer.V[..., :0, :]
+    batch, K = buffer.s.shape[:-1], buffer.V.shape[-1]
+    u = buffer.s.new_ones(*batch, items)  # whole items, one after the other, and nothing is enqueued
+    if items and not discard_first:
+        u = torch.cat((torch.zeros_like(u[..., :1]), u[..., 1:]), -1)
+    nothing = buffer.V.new_zeros(*batch, items, K)
+    return queue_scan(nothing, u, torch.zeros_like(u), buffer, backend)[0]

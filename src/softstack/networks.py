@@ -221,7 +221,9 @@ class BufferedStackRNN(nn.Module):
             if return_trace:
                 trail.append(Step(x_t, actions, features, network.r, network.memory.s))
         with full_precision(x):
-            y = buffers.read_off(output, output.s.shape[-1], discard_first=self.discard_first)
+            y = buffers.read_off(
+                output, output.s.shape[-1], discard_first=self.discard_first, backend=self.backend
+            )
         state = BufferedState(network, input, i, output)
         return (y, state, gather(trail, self.cell, x)) if return_trace else (y, state)
 
