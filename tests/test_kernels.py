@@ -73,13 +73,20 @@ def leaves_of(state):
     return [state] if isinstance(state, torch.Tensor) else [x for part in state for x in leaves_of(part)]
 
 
+def fresh(state):
+    """A copy that gradients can be asked of."""
+    if state is None:
+        return None
+    if isinstance(state, torch.Tensor):
+        return state.detach().clone().requires_grad_()
+    parts = [fresh(part) for part in state]
+    return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
+
+
 def outcome(net, backend, x, state, lengths, coefficients):
     net.backend = backend
     x = x.detach().clone().requires_grad_()
-    if state is not None:
-        h, (V, s), r = state
-        *h, V, s, r = (z.detach().clone().requires_grad_() for z in (*h, V, s, r))
-        state = ss.State(tuple(h), ss.MemoryState(V, s), r)
+    state = fresh(state)
     y, final = net(x, state, lengths)
     made = [y, *leaves_of(final)]
     while len(coefficients) < len(made):
@@ -90,6 +97,16 @@ def outcome(net, backend, x, state, lengths, coefficients):
     return [*made, *grads]
 
 
+NETWORKS = {
+    "plain": ss.StackRNN,
+    "buffered": lambda *a, **k: ss.BufferedStackRNN(*a, **k, steps=lambda T: (3 * T + 1) // 2),
+    "as the authors read": lambda *a, **k: ss.BufferedStackRNN(
+        *a, **k, steps=lambda T: T, discard_first=True
+    ),
+}
+
+
+@pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("controller", CORES)
 @pytest.mark.parametrize("memory", MEMORIES)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
@@ -97,9 +114,9 @@ def outcome(net, backend, x, state, lengths, coefficients):
     ("B", "T", "before", "ragged"),
     [(1, 1, 0, False), (3, 6, 0, True), (17, 9, 0, False), (5, 7, 4, True), (33, 3, 2, False)],
 )
-def test_networks(controller, memory, dtype, B, T, before, ragged, generator):
+def test_networks(network, controller, memory, dtype, B, T, before, ragged, generator):
     torch.manual_seed(0)
-    net = ss.StackRNN(3, 4, controller, 5, memory, 2, dtype=dtype)
+    net = NETWORKS[network](3, 4, controller, 5, memory, 2, dtype=dtype)
     with torch.no_grad():
         for p in net.parameters():
             p.add_(0.5 * torch.randn(p.shape, generator=generator, dtype=dtype))
@@ -127,18 +144,21 @@ def test_awkward_widths(controller, size, generator):
     agree(ours, theirs)
 
 
+@pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("controller", CORES)
-def test_a_population_is_one_call(controller, generator):
+def test_a_population_is_one_call(network, controller, generator):
     """Through vmap, and as the trainer calls it: each model as it is on its own."""
-    nets = [ss.StackRNN(3, 4, controller, 5, **DOUBLE) for _ in range(3)]
+    nets = [NETWORKS[network](3, 4, controller, 5, **DOUBLE) for _ in range(3)]
     x = torch.randn(3, 7, 6, 3, generator=generator, **DOUBLE)
     stacked, _ = stack_module_state(nets)
     parameters = {name: p.detach().requires_grad_() for name, p in stacked.items()}
     own = {name.removeprefix("cell."): p for name, p in parameters.items()}
-    for y in (
-        vmap(lambda p, x: functional_call(nets[0], p, (x,))[0])(parameters, x),
-        fused.population(nets[0].cell, own, x),
-    ):
+    direct = (
+        fused.population(nets[0].cell, own, x)
+        if network == "plain"
+        else fused.buffered_population(nets[0].cell, own, x, nets[0].steps(6), nets[0].discard_first)
+    )
+    for y in (vmap(lambda p, x: functional_call(nets[0], p, (x,))[0])(parameters, x), direct):
         grads = torch.autograd.grad(y.square().sum(), list(parameters.values()))
         for k, net in enumerate(nets):
             net.zero_grad()
@@ -189,9 +209,9 @@ def test_operators_are_registered_as_torch_wants(memory, generator):
     net = ss.StackRNN(3, 4, "lstm", 5, memory, **DOUBLE)
     state = net.cell.init((2,), v)
     weights = fused.weights_of("lstm", {k: p.detach() for k, p in net.cell.named_parameters()})
-    arguments = (v, *weights, *state.memory, *state.h, state.r, lengths)
+    arguments = (v, *weights, *state.memory, *state.h, state.r, lengths, v[..., :0, 0], v[:, 0, 0])
     torch.library.opcheck(
-        rnn_op, (*(z.unsqueeze(0) for z in arguments), CORES["lstm"], MEMORIES[memory], True),
+        rnn_op, (*(z.unsqueeze(0) for z in arguments), CORES["lstm"], MEMORIES[memory], 5, True, False),
         test_utils=("test_schema", "test_autograd_registration", "test_faketensor"),
     )  # fmt: skip
 
@@ -246,7 +266,7 @@ def test_explain(backend, x, why_not, said):
 
 def test_what_does_not_fit_falls_back_or_says_so():
     mlp, x = ss.StackRNN(3, 4, "mlp"), torch.zeros(1, 2, 3)
-    assert fused.why_not(mlp.cell, x, False) == "there is no kernel for the mlp controller"
+    assert fused.why_not(mlp.cell, x, 2, False) == "there is no kernel for the mlp controller"
     assert mlp(x)[0].shape == (1, 2, 4)
     mlp.backend = "cpu"
     with pytest.raises(

@@ -5,14 +5,15 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from softstack import buffers
 from softstack.cell import StackCell, State
 from softstack.memory import MemoryState
 
 if TYPE_CHECKING:
-    from softstack.kernels.rnn import Weights
+    from softstack.kernels.rnn import Final, Input, Weights
 
 
-def why_not(cell: StackCell, x: Tensor, return_trace: bool) -> str:
+def why_not(cell: StackCell, x: Tensor, steps: int, return_trace: bool) -> str:
     """Why no kernel fits this call; "" where one does."""
     from softstack.kernels.rnn import CORES, MEMORIES
 
@@ -24,52 +25,71 @@ def why_not(cell: StackCell, x: Tensor, return_trace: bool) -> str:
         return f"x is {x.dtype} and the parameters are {cell.heads.weight.dtype}"
     if return_trace:
         return "a trace is kept step by step"
-    if 0 in x.shape[:-1]:
+    if not steps or 0 in x.shape[:-1]:
         return "there is nothing to compute"
     return ""
 
 
-def run(cell: StackCell, x: Tensor, state: State, lengths: Tensor | None) -> tuple[Tensor, State]:
-    """x (B, T, input_size), or without the batch axis, and the state before it -> y and the state after."""
+def run(
+    cell: StackCell, x: Tensor, state: State, lengths: Tensor | None, buffer: "Input | None" = None
+) -> "Final":
+    """x (B, T, input_size), or the items of an input buffer, and the state before it; the batch axis may be
+    missing. What comes out has the same axes."""
     from softstack.kernels import rnn
 
-    axes = (0,) if x.ndim == 3 else (0, 0)  # those missing: of models, and of sequences
+    axes = x.ndim - 4  # those missing: of models, and of sequences
 
     def grow(z: Tensor) -> Tensor:
-        for axis in axes:
-            z = z.unsqueeze(axis)
-        return z
+        return z[(None,) * -axes]
 
     def shrink(z: Tensor) -> Tensor:
-        for axis in axes:
-            z = z.squeeze(axis)
-        return z
+        return z[(0,) * -axes]
 
     weights = weights_of(cell.controller_name, dict(cell.named_parameters()))
-    (V, s), r = state.memory, state.r
     made = rnn.run(
         grow(x),
         rnn.Weights(*(w.unsqueeze(0) for w in weights)),
         tuple(map(grow, state.h)),
-        grow(V),
-        grow(s),
-        grow(r),
+        grow(state.memory.V),
+        grow(state.memory.s),
+        grow(state.r),
         None if lengths is None else grow(lengths),
         cell.controller_name,
         cell.memory_name,
+        None if buffer is None else rnn.Input(grow(buffer.strengths), grow(buffer.i), buffer.steps),
     )
-    memory = MemoryState(shrink(made.V), shrink(made.s))
-    return shrink(made.y), State(tuple(map(shrink, made.h)), memory, shrink(made.r))
+    h = tuple(map(shrink, made.h))
+    return rnn.Final(*(h if part is made.h else shrink(part) for part in made))  # type: ignore[arg-type]  # h alone is a tuple
+
+
+def state_of(final: "Final") -> State:
+    return State(final.h, MemoryState(final.V, final.s), final.r)
 
 
 def population(cell: StackCell, parameters: dict[str, Tensor], x: Tensor) -> Tensor:
     """P networks like `cell`, each over its own sequences: x (P, B, T, k) -> y (P, B, T, K)."""
+    return _population(cell, parameters, x, None).y
+
+
+def buffered_population(
+    cell: StackCell, parameters: dict[str, Tensor], x: Tensor, steps: int, discard_first: bool
+) -> Tensor:
+    """P buffered networks like `cell`, each over its own sequences: x (P, B, T, k) -> y (P, B, steps, K)."""
+    from softstack.kernels.rnn import Input
+
+    final = _population(cell, parameters, x, Input(x.new_ones(x.shape[:3]), x.new_zeros(x.shape[:2]), steps))
+    output = MemoryState(final.y.flatten(0, 1), final.o.flatten(0, 1))
+    y = buffers.read_off(output, steps, discard_first=discard_first, backend="cpu")
+    return y.view(*x.shape[:2], *y.shape[1:])
+
+
+def _population(cell: StackCell, parameters: dict[str, Tensor], x: Tensor, buffer: "Input | None") -> "Final":
     from softstack.kernels import rnn
 
     state = cell.init(x.shape[:2], x)
     weights = weights_of(cell.controller_name, parameters)
     (V, s), r = state.memory, state.r
-    return rnn.run(x, weights, state.h, V, s, r, None, cell.controller_name, cell.memory_name).y
+    return rnn.run(x, weights, state.h, V, s, r, None, cell.controller_name, cell.memory_name, buffer)
 
 
 def weights_of(controller: str, p: dict[str, Tensor]) -> "Weights":

@@ -94,8 +94,10 @@ class StackRNN(nn.Module):
         checks.shape("state.r", state.r, "(B, m)", (*batch, self.cell.memory.size), "x")
         live = None if lengths is None else running(lengths, x)  # (B, T)
         x = x if live is None else only_where(live, x)
-        if kernels.choose(self.backend, x, fused.why_not(self.cell, x, return_trace)) != "reference":
-            return fused.run(self.cell, x, state, lengths)
+        reason = fused.why_not(self.cell, x, x.shape[-2], return_trace)
+        if kernels.choose(self.backend, x, reason) != "reference":
+            final = fused.run(self.cell, x, state, lengths)
+            return final.y, fused.state_of(final)
         outputs: list[Tensor] = []
         steps: list[Step] = []
         for t, x_t in enumerate(x.unbind(-2)):
@@ -205,14 +207,20 @@ class BufferedStackRNN(nn.Module):
         checks.shape("state.i", state.i, "(B,)", batch, "x")
         filled = None if lengths is None else running(lengths, x)  # (B, T)
         x = x if filled is None else only_where(filled, x)
-        live = None if lengths is None else self._running(lengths, x)  # (B, steps)
+        steps = self._count(T)
+        each = None if lengths is None else self._counts(lengths, x)  # (B,)
         network, input, i, output = state
-        input = buffers.fill(input, x, filled)
+        input = buffers.fill(input, x, None if filled is None else filled.to(x.dtype))
+        reason = fused.why_not(self.cell, x, steps, return_trace)
+        if kernels.choose(self.backend, x, reason) != "reference":
+            return self._fused(BufferedState(network, input, i, output), each, steps)
         trail: list[Step] = []
-        for t in range(self._count(T)):
-            now = None if live is None else live[..., t]
+        for t in range(steps):
+            now = None if each is None else t < each  # (B,)
             with full_precision(x):
-                input, x_t = buffers.take(input, i)
+                input, x_t = buffers.take(input, i if now is None else only_where(now, i))
+            if now is not None:
+                x_t = only_where(now, x_t)
             actions, features, network = self.cell(x_t, network, now)
             assert actions.i is not None and actions.o is not None
             with full_precision(x):
@@ -220,12 +228,27 @@ class BufferedStackRNN(nn.Module):
             i = actions.i if now is None else only_where(now, actions.i, i)
             if return_trace:
                 trail.append(Step(x_t, actions, features, network.r, network.memory.s))
-        with full_precision(x):
-            y = buffers.read_off(
-                output, output.s.shape[-1], discard_first=self.discard_first, backend=self.backend
-            )
         state = BufferedState(network, input, i, output)
+        y = self._read_off(output)
         return (y, state, gather(trail, self.cell, x)) if return_trace else (y, state)
+
+    def _fused(self, state: BufferedState, each: Tensor | None, steps: int) -> tuple[Tensor, BufferedState]:
+        """The same through a kernel, from buffers that are filled."""
+        from softstack.kernels.rnn import Input
+
+        buffer = Input(state.input.s, state.i, steps)
+        final = fused.run(self.cell, state.input.V, state.network, each, buffer)
+        output = MemoryState(
+            torch.cat((state.output.V, final.y), -2), torch.cat((state.output.s, final.o), -1)
+        )
+        left = MemoryState(state.input.V, final.strengths)
+        return self._read_off(output), BufferedState(fused.state_of(final), left, final.i, output)
+
+    def _read_off(self, output: MemoryState) -> Tensor:
+        with full_precision(output.s):
+            backend = "reference" if self.backend == "reference" else "auto"
+            items = output.s.shape[-1]
+            return buffers.read_off(output, items, discard_first=self.discard_first, backend=backend)
 
     def _count(self, length: int) -> int:
         steps = self.steps(length)
@@ -233,12 +256,10 @@ class BufferedStackRNN(nn.Module):
             raise BadInput(f"steps({length}) must be a whole number of at least 0; got {steps!r}")
         return steps
 
-    def _running(self, lengths: Tensor, x: Tensor) -> Tensor:
-        """(B, steps): whether a sequence of that length is still running at step t."""
-        each = torch.tensor([self._count(n) for n in lengths.reshape(-1).tolist()], device=x.device)
-        return torch.arange(self._count(x.shape[-2]), device=x.device) < each.view(lengths.shape).unsqueeze(
-            -1
-        )
+    def _counts(self, lengths: Tensor, x: Tensor) -> Tensor:
+        """(B,): the steps that a sequence of each length makes."""
+        each = [self._count(n) for n in lengths.reshape(-1).tolist()]
+        return torch.tensor(each, device=x.device, dtype=torch.int64).view(lengths.shape)
 
     def extra_repr(self) -> str:
         return f"backend={self.backend!r}, discard_first={self.discard_first}"

@@ -34,42 +34,50 @@ def link(s, after, b, n, lifo):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def step(V, s, after, gone, b, head, tail, slot, u, d, lifo, r):
-    """Pop u, push V[b, slot] with strength d, read into r (m,): head, tail, and the `old` strength of the
-    cell of which a part was popped, -1 if there was none."""
+def pop(s, after, gone, b, head, u):
+    """Take u, nearest cell first: the new head, and the `old` strength of the cell that keeps a part of it,
+    -1 if there is none."""
     real = s.dtype.type
-    old = real(-1)
     met = 0.0
-    while head != END:  # pop: the nearest cells are emptied, and at most one keeps a part
+    while head != END:
         strength = s[b, head]
         left = real(u - real(met))
         if strength > 0 and not left > 0:
             break
         if strength > left:
-            old = strength
             s[b, head] = strength - left
-            break
+            return head, strength
         gone[b, head] = strength
         s[b, head] = 0
         met += strength
         head = after[b, head]
+    return head, real(-1)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def push(s, after, b, head, tail, slot, d, lifo):
+    """V[b, slot] joins with strength d: head and tail."""
     s[b, slot] = d
     if lifo:
         after[b, slot] = head
-        head = slot
-    else:
-        after[b, slot] = END
-        if head == END:
-            head = slot
-        else:
-            after[b, tail] = slot
-        tail = slot
+        return slot, tail
+    after[b, slot] = END
+    if head == END:
+        return slot, slot
+    after[b, tail] = slot
+    return head, slot
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def read(V, s, after, b, head, r):
+    """Into r (m,): the nearest cells, until strength 1 is used up."""
+    real = s.dtype.type
     m = V.shape[2]
     for k in range(m):
         r[k] = 0
     met = 0.0
     cell = head
-    while cell != END:  # read: until strength 1 is used up
+    while cell != END:
         rho = real(1 - real(met))
         if not rho > 0:
             break
@@ -79,7 +87,6 @@ def step(V, s, after, gone, b, head, tail, slot, u, d, lifo, r):
             r[k] += w * V[b, cell, k]
         met += strength
         cell = after[b, cell]
-    return head, tail, old
 
 
 @njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
@@ -91,12 +98,10 @@ def dot(V, b, slot, g):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def unstep(V, s, after, gone, b, head, before, old, slot, n, lifo, gr, gs, gV, q):
-    """The reverse of `step`: gradients of u and d. `head` is the first cell after the step, `before` the
-    first cell before it; n tells the slots that were there before the first step.
+def unread(V, s, after, b, head, slot, lifo, gr, gs, gV, q):
+    """The reverse of `read`: from gr, what r adds to the gradients gs[b] of strengths and gV[b] of vectors.
 
-    gs (B, N) and gV (B, N, m) are the gradients of the strengths and vectors; gs[b] comes in as that after
-    the step, goes out as that before it, and s[b] is rewound with it. q (N,) is room to work in.
+    `slot` is the cell that was pushed just before, END if none was. q (N,) is room to work in.
     """
     real = s.dtype.type
     m = V.shape[2]
@@ -104,7 +109,7 @@ def unstep(V, s, after, gone, b, head, before, old, slot, n, lifo, gr, gs, gV, q
     cell = head
     count = 0
     through = real(0)  # the gradient that goes through the one rho that was the smaller
-    while cell != END:  # read
+    while cell != END:
         rho = real(1 - real(met))
         if not rho > 0:
             break
@@ -121,23 +126,33 @@ def unstep(V, s, after, gone, b, head, before, old, slot, n, lifo, gr, gs, gV, q
         count += 1
         met += strength
         cell = after[b, cell]
-    unread = cell
+    if cell != END and slot != END and not lifo and not s[b, slot] > 0:
+        gs[b, slot] += real(0.5) * dot(V, b, slot, gr)  # pushed with 0 behind a full read: s = rho = 0
     cell = head
     for j in range(count):
         if s[b, cell] > 0 or cell == slot:  # an older empty cell has slope 0
             gs[b, cell] += q[j] - (through if j < count - 1 else real(0))
         cell = after[b, cell]
-    if unread != END and not lifo and not s[b, slot] > 0:
-        gs[b, slot] += real(0.5) * dot(V, b, slot, gr)  # pushed with 0 behind a full read: s = rho = 0
-    gd = gs[b, slot]  # push
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def unpush(s, after, gs, b, head, slot, lifo):
+    """The reverse of `push`: the gradient of d, and the head before."""
+    gd = gs[b, slot]
     gs[b, slot] = 0
     s[b, slot] = 0
     if lifo:
-        head = after[b, slot]
-    elif head == slot:
-        head = END
+        return gd, after[b, slot]
+    return gd, END if head == slot else head
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def unpop(s, after, gone, gs, b, head, before, old, slot, lifo):
+    """The reverse of `pop`: the gradient of u. `head` is the first cell after it, `before` the first before
+    it, and `slot` the cell that was pushed after it, END if none was."""
+    real = s.dtype.type
     gp = real(0)
-    if old >= 0:  # pop: of this cell a part, and all of those before it
+    if old >= 0:  # of this cell a part was taken, and all of those before it
         gp = gs[b, head]
         s[b, head] = old
     cell = before
@@ -145,17 +160,21 @@ def unstep(V, s, after, gone, b, head, before, old, slot, n, lifo, gr, gs, gV, q
         s[b, cell] = gone[b, cell]
         gs[b, cell] = gp if gone[b, cell] > 0 or lifo else real(0)
         cell = after[b, cell]
-    if slot == n and old >= 0:  # empty cells that were there from the start are not in the chain
-        for i in range(n):
-            if not s[b, i] > 0 and (i > head if lifo else i < head):
-                gs[b, i] = gp
-    return -gp, gd
+    return -gp
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def settle(s, gs, b, padded):
-    """Before the first `unstep`: an empty cell has slope 0, unless it was pushed by the very last step."""
-    last = s.shape[1] - 1
-    for i in range(last + 1):
-        if not s[b, i] > 0 and (i != last or padded):
+def unlink(s, gs, b, n, gu, head, lifo):
+    """After the first step's `unpop` gave gu: the gradients of cells that came in empty, which no chain
+    holds. `head` is the cell of which a part was taken; those before it are in what was met before it."""
+    for i in range(n):
+        if not s[b, i] > 0 and (i > head if lifo else i < head):
+            gs[b, i] = -gu
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def settle(s, gs, b, last):
+    """Before all that: an empty cell has slope 0, unless it is `last`, pushed by the very last step."""
+    for i in range(s.shape[1]):
+        if not s[b, i] > 0 and i != last:
             gs[b, i] = 0

@@ -14,7 +14,7 @@ from numba import njit
 
 from softstack.kernels.cpu_lanes import LANES, add_map, add_outer
 from softstack.kernels.cpu_math import sigmoid, tanh
-from softstack.kernels.cpu_memory import END, link, settle, step, unstep
+from softstack.kernels.cpu_memory import END, link, pop, push, read, settle, unlink, unpop, unpush, unread
 
 LINEAR, RNN, GRU, LSTM = range(4)
 STACK, QUEUE, NONE = range(3)
@@ -135,28 +135,21 @@ def clear(x, lane):
 
 
 @njit(**fast)
-def layout(core, memory, B, T, k, m, H, K, N):
-    """Where on a model's tape begin x, h, c, r, acts, gates, gone, old and the end."""
+def layout(core, memory, B, T, k, m, H, A, N, n_in):
+    """Where on a model's tape begin x, h, c, r, acts, gates, gone, old, those two of the input buffer, and
+    the end. n_in is the number of items of the input buffer, -1 without one."""
     per_row = T * -(-B // LANES) * LANES
     more = -(-B // LANES) * LANES  # h, c and r have T + 1 steps
-    sizes = (
-        per_row * k,
-        (per_row + more) * H,
-        (per_row + more) * H if core == LSTM else 0,
-        (per_row + more) * m,
-        per_row * (2 + m + K),
-        per_row * 4 * H if core >= GRU else 0,
-        B * N if memory != NONE else 0,
-        B * T if memory != NONE else 0,
-    )
-    h = sizes[0]
-    c = h + sizes[1]
-    r = c + sizes[2]
-    acts = r + sizes[3]
-    gates = acts + sizes[4]
-    gone = gates + sizes[5]
-    old = gone + sizes[6]
-    return 0, h, c, r, acts, gates, gone, old, old + sizes[7]
+    h = per_row * k
+    c = h + (per_row + more) * H
+    r = c + ((per_row + more) * H if core == LSTM else 0)
+    acts = r + (per_row + more) * m
+    gates = acts + per_row * A
+    gone = gates + (per_row * 4 * H if core >= GRU else 0)
+    old = gone + (B * N if memory != NONE else 0)
+    gone_in = old + (B * T if memory != NONE else 0)
+    old_in = gone_in + max(0, B * n_in)
+    return 0, h, c, r, acts, gates, gone, old, gone_in, old_in, old_in + (B * T if n_in >= 0 else 0)
 
 
 @njit(**fast)
@@ -179,26 +172,32 @@ def gather(x, rows, block):
 
 @njit(**fast)
 def forward(
-    core, memory, ragged, x, W, b, Wh, bn, Wo, bo, h0, c0, r0, lengths, V, s, y, h, c, r, tape, links
-):
+    core, memory, ragged, buffered, x, W, b, Wh, bn, Wo, bo, h0, c0, r0, i0, lengths, V, s, strengths,
+    y, o, h, c, r, i, tape, links,
+):  # fmt: skip
     """Each model over its own sequences. x (P, B, T, k), W (P, G, C), b (P, G), Wh (P, G, H), bn (P, H),
     Wo (P, A, H), bo (P, A), h0 and c0 (P, B, H), r0 (P, B, m), lengths (P, B), where `ragged`: steps at or
     after it change nothing. V (P, B, N, m) and s (P, B, N) come in with the memory before the first step.
+    Where `buffered`, x (P, B, n_in, k) and `strengths` (P, B, n_in) are the input buffer, and i0 (P, B) is
+    taken from it before the first of T steps; o (P, B, T) and the final i (P, B) come out.
 
     Out: V, s, y (P, B, T, K), the final h, c and r, and for the backward pass the tape and the links.
     """
-    P, B, T, k = x.shape
-    K, H, m, N = y.shape[3], h0.shape[2], r0.shape[2], V.shape[2]
-    A, C, G = 2 + m + K, k + m, b.shape[1]
+    P, B, n_in, k = x.shape
+    T, K, H, m, N = y.shape[2], y.shape[3], h0.shape[2], r0.shape[2], V.shape[2]
+    at_v = 4 if buffered else 2  # the strengths u, d, and i, o come before v
+    at_y = at_v + m
+    A, C, G = at_y + K, k + m, b.shape[1]
     HL, mL, AL = H * LANES, m * LANES, A * LANES
     nb, n = -(-B // LANES), N - T
     lifo = memory == STACK
-    at_x, at_h, at_c, at_r, at_acts, at_gates, at_gone, at_old, end = layout(
-        core, memory, B, T, k, m, H, K, N
+    at_x, at_h, at_c, at_r, at_acts, at_gates, at_gone, at_old, at_gone_in, at_old_in, end = layout(
+        core, memory, B, T, k, m, H, A, N, n_in if buffered else -1
     )
-    one = np.ones(LANES, x.dtype)
+    chains = B * N + B * (T + 1)  # of the memory; those of the input buffer follow
+    one, item = np.ones(LANES, x.dtype), np.empty(k, x.dtype)
     pre, out, row = np.empty(G * LANES, x.dtype), np.empty(AL, x.dtype), np.empty(m, x.dtype)
-    heads, tails = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
+    heads, tails, fronts = np.empty(LANES, np.int64), np.empty(LANES, np.int64), np.empty(LANES, np.int64)
     for p in range(P):
         xs, hs, cs, rs = tape[p, at_x:at_h], tape[p, at_h:at_c], tape[p, at_c:at_r], tape[p, at_r:at_acts]
         acts, gates = tape[p, at_acts:at_gates], tape[p, at_gates:at_gone]
@@ -206,9 +205,17 @@ def forward(
         wn, wo, wbo = bn[p], Wo[p].reshape(Wo.shape[1] * H), bo[p]
         Vp, sp = V[p], s[p]
         if memory != NONE:
-            gone, old = tape[p, at_gone:at_old].reshape(B, N), tape[p, at_old:end].reshape(B, T)
-            after, first = links[p, : B * N].reshape(B, N), links[p, B * N :].reshape(B, T + 1)
+            gone, old = tape[p, at_gone:at_old].reshape(B, N), tape[p, at_old:at_gone_in].reshape(B, T)
+            after, first = links[p, : B * N].reshape(B, N), links[p, B * N : chains].reshape(B, T + 1)
             gone[:] = 0
+        if buffered:
+            gone_in, old_in = (
+                tape[p, at_gone_in:at_old_in].reshape(B, n_in),
+                tape[p, at_old_in:end].reshape(B, T),
+            )
+            after_in = links[p, chains : chains + B * n_in].reshape(B, n_in)
+            first_in = links[p, chains + B * n_in :].reshape(B, T + 1)
+            gone_in[:] = 0
         for block in range(nb):
             lanes = min(LANES, B - block * LANES)
             row0 = block * LANES
@@ -219,10 +226,29 @@ def forward(
             if memory != NONE:
                 for lane in range(lanes):
                     heads[lane], tails[lane] = link(sp, after, row0 + lane, n, lifo)
+            if buffered:
+                for lane in range(lanes):
+                    fronts[lane], _ = link(strengths[p], after_in, row0 + lane, n_in, False)
+                    i[p, row0 + lane] = i0[p, row0 + lane]
             for t in range(T):
                 was = t * nb + block
                 new = was + nb
-                spread(xs[was * k * LANES : (was + 1) * k * LANES], x[p, :, t], block)
+                given = xs[was * k * LANES : (was + 1) * k * LANES]
+                if buffered:  # §2.3: take i_{t-1} from the front, then read x_t
+                    given[:] = 0
+                    for lane in range(lanes):
+                        q = row0 + lane
+                        first_in[q, t] = fronts[lane]
+                        old_in[q, t] = -1
+                        if not ragged or t < lengths[p, q]:
+                            fronts[lane], old_in[q, t] = pop(
+                                strengths[p], after_in, gone_in, q, fronts[lane], i[p, q]
+                            )
+                            read(x[p], strengths[p], after_in, q, fronts[lane], item)
+                            for j in range(k):
+                                given[j * LANES + lane] = item[j]
+                else:
+                    spread(given, x[p, :, t], block)
                 pre[:] = 0
                 add_map(pre, 0, wb, 0, 1, 1, G, 1, one, 0)
                 add_map(pre, 0, w, 0, C, 1, G, k, xs, was * k * LANES)
@@ -254,8 +280,8 @@ def forward(
                     add_map(out, 0, wbo, 0, 1, 1, A, 1, one, 0)
                     add_map(out, 0, wo, 0, H, 1, A, H, hs, new * HL)
                     raw = out
-                sigmoids(act[: (2 + m) * LANES], raw)
-                copy(act[(2 + m) * LANES :], raw[(2 + m) * LANES :])
+                sigmoids(act[: at_y * LANES], raw)
+                copy(act[at_y * LANES :], raw[at_y * LANES :])
                 r_was, r_new = rs[was * mL : (was + 1) * mL], rs[new * mL : (new + 1) * mL]
                 r_new[:] = 0
                 for lane in range(lanes):
@@ -275,14 +301,19 @@ def forward(
                             old[q, t] = -1
                     elif memory != NONE:
                         for j in range(m):
-                            Vp[q, n + t, j] = act[(2 + j) * LANES + lane]
-                        heads[lane], tails[lane], old[q, t] = step(
-                            Vp, sp, after, gone, q, heads[lane], tails[lane], n + t,
-                            act[lane], act[LANES + lane], lifo, row,
-                        )  # fmt: skip
+                            Vp[q, n + t, j] = act[(at_v + j) * LANES + lane]
+                        head, old[q, t] = pop(sp, after, gone, q, heads[lane], act[lane])
+                        heads[lane], tails[lane] = push(
+                            sp, after, q, head, tails[lane], n + t, act[LANES + lane], lifo
+                        )
+                        read(Vp, sp, after, q, heads[lane], row)
                         for j in range(m):
                             r_new[j * LANES + lane] = row[j]
-                gather(y[p, :, t], act[(2 + m) * LANES :], block)
+                    if buffered:
+                        o[p, q, t] = act[3 * LANES + lane]
+                        if not ragged or t < lengths[p, q]:
+                            i[p, q] = act[2 * LANES + lane]
+                gather(y[p, :, t], act[at_y * LANES :], block)
             last = T * nb + block
             gather(h[p], hs[last * HL : (last + 1) * HL], block)
             gather(r[p], rs[last * mL : (last + 1) * mL], block)
@@ -291,29 +322,36 @@ def forward(
             if memory != NONE:
                 for lane in range(lanes):
                     first[row0 + lane, T] = heads[lane]
+            if buffered:
+                for lane in range(lanes):
+                    first_in[row0 + lane, T] = fronts[lane]
 
 
 @njit(**fast)
 def backward(
-    core, memory, ragged, W, Wh, Wo, lengths, V, s, tape, links, gy, gh, gc, gr, gV, gs, to_x,
-    gx, gW, gb, gWh, gbn, gWo, gbo,
+    core, memory, ragged, buffered, x, W, Wh, Wo, lengths, V, s, strengths, tape, links,
+    gy, go, gh, gc, gr, gV, gs, gi, gstrengths, to_x, gx, gW, gb, gWh, gbn, gWo, gbo,
 ):  # fmt: skip
-    """gy (P, B, T, K) and the gradients of the final state: gh, gc, gr, gV and gs, shaped as that is.
+    """gy (P, B, T, K), go (P, B, T) and the gradients of the final state, shaped as that is: gh, gc, gr, gV,
+    gs, gi and gstrengths.
 
     Out: the gradients of the first state, in their place; of x, where `to_x`; and of the weights, added to
-    what is there. s is rewound to what it was before the first step.
+    what is there. s and strengths are rewound to what they were before the first step.
     """
     P, B, T, K = gy.shape
-    C, G, H, m, N = W.shape[2], W.shape[1], gh.shape[2], gr.shape[2], V.shape[2]
-    k, A = C - m, 2 + m + K
+    C, G, H, m, N, n_in = W.shape[2], W.shape[1], gh.shape[2], gr.shape[2], V.shape[2], x.shape[2]
+    at_v = 4 if buffered else 2
+    at_y = at_v + m
+    k, A = C - m, at_y + K
     HL, mL, AL, GL = H * LANES, m * LANES, A * LANES, G * LANES
     nb, n = -(-B // LANES), N - T
     lifo = memory == STACK
-    at_x, at_h, at_c, at_r, at_acts, at_gates, at_gone, at_old, end = layout(
-        core, memory, B, T, k, m, H, K, N
+    at_x, at_h, at_c, at_r, at_acts, at_gates, at_gone, at_old, at_gone_in, at_old_in, end = layout(
+        core, memory, B, T, k, m, H, A, N, n_in if buffered else -1
     )
-    one = np.ones(LANES, W.dtype)
-    row, room = np.empty(m, W.dtype), np.empty(N, W.dtype)
+    chains = B * N + B * (T + 1)
+    one, item = np.ones(LANES, W.dtype), np.empty(k, W.dtype)
+    row, room = np.empty(m, W.dtype), np.empty(max(N, n_in), W.dtype)
     h_grad, c_grad, r_grad = np.empty(HL, W.dtype), np.empty(HL, W.dtype), np.empty(mL, W.dtype)
     h_kept, c_kept, r_kept = np.empty(HL, W.dtype), np.empty(HL, W.dtype), np.empty(mL, W.dtype)
     x_grad = np.empty(k * LANES, W.dtype)
@@ -326,9 +364,16 @@ def backward(
         acts, gates = tape[p, at_acts:at_gates], tape[p, at_gates:at_gone]
         w, wh, wo = W[p].reshape(G * C), Wh[p].reshape(G * H), Wo[p].reshape(Wo.shape[1] * H)
         Vp, sp, gVp, gsp = V[p], s[p], gV[p], gs[p]
+        if buffered:
+            gone_in, old_in = (
+                tape[p, at_gone_in:at_old_in].reshape(B, n_in),
+                tape[p, at_old_in:end].reshape(B, T),
+            )
+            after_in = links[p, chains : chains + B * n_in].reshape(B, n_in)
+            first_in = links[p, chains + B * n_in :].reshape(B, T + 1)
         if memory != NONE:
-            gone, old = tape[p, at_gone:at_old].reshape(B, N), tape[p, at_old:end].reshape(B, T)
-            after, first = links[p, : B * N].reshape(B, N), links[p, B * N :].reshape(B, T + 1)
+            gone, old = tape[p, at_gone:at_old].reshape(B, N), tape[p, at_old:at_gone_in].reshape(B, T)
+            after, first = links[p, : B * N].reshape(B, N), links[p, B * N : chains].reshape(B, T + 1)
         for block in range(nb):
             lanes = min(LANES, B - block * LANES)
             row0 = block * LANES
@@ -338,13 +383,21 @@ def backward(
                 spread(c_grad, gc[p], block)
             if memory != NONE and T > 0:
                 for lane in range(lanes):
-                    settle(sp, gsp, row0 + lane, ragged and lengths[p, row0 + lane] < T)
+                    whole = not ragged or lengths[p, row0 + lane] >= T
+                    settle(sp, gsp, row0 + lane, N - 1 if whole else END)
+            if buffered and T > 0:
+                for lane in range(lanes):
+                    settle(strengths[p], gstrengths[p], row0 + lane, END)
             for t in range(T - 1, -1, -1):
                 was = t * nb + block
                 new = was + nb
                 act, out = acts[was * AL : (was + 1) * AL], outs[was * AL : (was + 1) * AL]
-                out[: (2 + m) * LANES] = 0
-                spread(out[(2 + m) * LANES :], gy[p, :, t], block)
+                out[: at_y * LANES] = 0
+                spread(out[at_y * LANES :], gy[p, :, t], block)
+                if buffered:
+                    for lane in range(lanes):
+                        out[2 * LANES + lane] = gi[p, row0 + lane]
+                        out[3 * LANES + lane] = go[p, row0 + lane, t]
                 if memory != NONE:
                     for lane in range(lanes):
                         q = row0 + lane
@@ -352,13 +405,15 @@ def backward(
                             continue
                         for j in range(m):
                             row[j] = r_grad[j * LANES + lane]
-                        out[lane], out[LANES + lane] = unstep(
-                            Vp, sp, after, gone, q, first[q, t + 1], first[q, t], old[q, t], n + t, n, lifo,
-                            row, gsp, gVp, room,
-                        )  # fmt: skip
+                        head = first[q, t + 1]
+                        unread(Vp, sp, after, q, head, n + t, lifo, row, gsp, gVp, room)
+                        out[LANES + lane], head = unpush(sp, after, gsp, q, head, n + t, lifo)
+                        out[lane] = unpop(sp, after, gone, gsp, q, head, first[q, t], old[q, t], n + t, lifo)
+                        if t == 0 and old[q, t] >= 0:
+                            unlink(sp, gsp, q, n, out[lane], head, lifo)
                         for j in range(m):
-                            out[(2 + j) * LANES + lane] = gVp[q, n + t, j]
-                unsquash(out[: (2 + m) * LANES], act)
+                            out[(at_v + j) * LANES + lane] = gVp[q, n + t, j]
+                unsquash(out[: at_y * LANES], act)
                 if ragged:  # a sequence that has ended has no part in this step: its gradients wait
                     copy(h_kept, h_grad)
                     copy(c_kept, c_grad)
@@ -398,9 +453,37 @@ def backward(
                             hold(h_grad, h_kept, lane)
                             hold(c_grad, c_kept, lane)
                             hold(r_grad, r_kept, lane)
-                if to_x:
+                if to_x or buffered:
                     x_grad[:] = 0
                     add_map(x_grad, 0, w, 0, 1, C, k, G, pres, was * GL)
+                if buffered:
+                    for lane in range(lanes):
+                        q = row0 + lane
+                        if ragged and t >= lengths[p, q]:
+                            continue
+                        for j in range(k):
+                            item[j] = x_grad[j * LANES + lane]
+                        front = first_in[q, t + 1]
+                        unread(
+                            x[p],
+                            strengths[p],
+                            after_in,
+                            q,
+                            front,
+                            END,
+                            False,
+                            item,
+                            gstrengths[p],
+                            gx[p],
+                            room,
+                        )
+                        gi[p, q] = unpop(
+                            strengths[p], after_in, gone_in, gstrengths[p], q, front, first_in[q, t],
+                            old_in[q, t], END, False,
+                        )  # fmt: skip
+                        if t == 0 and old_in[q, t] >= 0:
+                            unlink(strengths[p], gstrengths[p], q, n_in, gi[p, q], front, False)
+                elif to_x:
                     gather(gx[p, :, t], x_grad, block)
             gather(gh[p], h_grad, block)
             gather(gr[p], r_grad, block)

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from softstack.kernels.cpu_memory import END, link, settle, step, unstep
+from softstack.kernels.cpu_memory import END, link, pop, push, read, settle, unlink, unpop, unpush, unread
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -22,9 +22,9 @@ def forward(V, u, d, lengths, lifo, r, s, gone, after, first, old):
         for t in range(T):
             first[b, t] = head
             if t < lengths[b]:
-                head, tail, old[b, t] = step(
-                    V, s, after, gone, b, head, tail, n + t, u[b, t], d[b, t], lifo, row
-                )
+                head, old[b, t] = pop(s, after, gone, b, head, u[b, t])
+                head, tail = push(s, after, b, head, tail, n + t, d[b, t], lifo)
+                read(V, s, after, b, head, row)
                 for k in range(m):
                     r[b, t, k] = row[k]
             else:
@@ -49,12 +49,14 @@ def backward(V, lengths, lifo, s, gone, after, first, old, gr, gs, gV, gu, gd):
     for b in range(B):
         end = min(T, lengths[b])
         if T > 0:
-            settle(s, gs, b, end < T)
+            settle(s, gs, b, N - 1 if end == T else END)
         for t in range(end, T):
             gu[b, t] = 0
             gd[b, t] = 0
         for t in range(end - 1, -1, -1):
-            head = first[b, t + 1]
-            gu[b, t], gd[b, t] = unstep(
-                V, s, after, gone, b, head, first[b, t], old[b, t], n + t, n, lifo, gr[b, t], gs, gV, q
-            )
+            head, slot = first[b, t + 1], n + t
+            unread(V, s, after, b, head, slot, lifo, gr[b, t], gs, gV, q)
+            gd[b, t], head = unpush(s, after, gs, b, head, slot, lifo)
+            gu[b, t] = unpop(s, after, gone, gs, b, head, first[b, t], old[b, t], slot, lifo)
+            if t == 0 and old[b, t] >= 0:
+                unlink(s, gs, b, n, gu[b, t], head, lifo)

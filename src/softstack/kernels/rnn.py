@@ -20,14 +20,22 @@ CORES = {"linear": 0, "rnn": 1, "gru": 2, "lstm": 3}
 MEMORIES = {"stack": 0, "queue": 1, "none": 2}
 
 
-def _sizes(
-    x: Tensor, b: Tensor, bo: Tensor, V0: Tensor, h0: Tensor, r0: Tensor, core: int, memory: int
-) -> Any:
-    """P, B, T, k, m, H, K and N."""
-    heads = b if core == CORES["linear"] else bo
-    m = r0.shape[2]
-    N = V0.shape[2] + (0 if memory == MEMORIES["none"] else x.shape[2])
-    return *x.shape, m, h0.shape[2], heads.shape[1] - 2 - m, N
+def _shapes(
+    x: Tensor, b: Tensor, bo: Tensor, V0: Tensor, h0: Tensor, c0: Tensor, r0: Tensor,
+    core: int, memory: int, T: int, buffered: bool,
+) -> tuple[list[tuple[int, ...]], int]:  # fmt: skip
+    """The shapes of all results but the links, and the size of those."""
+    from softstack.kernels import cpu_rnn
+
+    P, B, n_in, k = x.shape
+    m, H, A = r0.shape[2], h0.shape[2], (b if core == CORES["linear"] else bo).shape[1]
+    N = V0.shape[2] + (0 if memory == MEMORIES["none"] else T)
+    K = A - m - (4 if buffered else 2)
+    size = cpu_rnn.layout.py_func(core, memory, B, T, k, m, H, A, N, n_in if buffered else -1)[-1]
+    inside = (P, B, n_in if buffered else 0)
+    state = [tuple(z.shape) for z in (h0, c0, r0)] + [(P, B, N, m), (P, B, N), inside, (P, B)]
+    links = B * N + B * (T + 1) + (B * n_in + B * (T + 1) if buffered else 0)
+    return [(P, B, T, K), *state, (P, B, T if buffered else 0), (P, size)], links
 
 
 def _arrays(*tensors: Tensor) -> list[Any]:
@@ -38,79 +46,80 @@ def _arrays(*tensors: Tensor) -> list[Any]:
 def rnn_op(
     x: Tensor, W: Tensor, b: Tensor, Wh: Tensor, bn: Tensor, Wo: Tensor, bo: Tensor,
     V0: Tensor, s0: Tensor, h0: Tensor, c0: Tensor, r0: Tensor, lengths: Tensor,
-    core: int, memory: int, ragged: bool,
+    strengths0: Tensor, i0: Tensor,
+    core: int, memory: int, steps: int, ragged: bool, buffered: bool,
 ) -> list[Tensor]:  # fmt: skip
-    """y (P, B, T, K), the final h, c, r, V and s, and what the backward pass needs: tape and links."""
+    """y (P, B, T, K), the final h, c, r, V, s, strengths and i, the output strengths o (P, B, T), and what
+    the backward pass needs: tape and links."""
     from softstack.kernels import cpu_rnn
 
-    P, B, T, k, m, H, K, N = _sizes(x, b, bo, V0, h0, r0, core, memory)
+    shapes, size = _shapes(x, b, bo, V0, h0, c0, r0, core, memory, steps, buffered)
+    y, h, c, r, V, s, strengths, i, o, tape = made = [x.new_empty(shape) for shape in shapes]
     n = V0.shape[2]
-    size = cpu_rnn.layout(core, memory, B, T, k, m, H, K, N)[-1]
-    V, s = x.new_empty(P, B, N, m), x.new_empty(P, B, N)
     V[:, :, :n], s[:, :, :n] = V0, s0
-    y, h, c, r = x.new_empty(P, B, T, K), torch.empty_like(h0), torch.empty_like(c0), torch.empty_like(r0)
-    tape, links = x.new_empty(P, size), x.new_empty(P, B * N + B * (T + 1), dtype=torch.int32)
-    made = [y, h, c, r, V, s, tape, links]
+    strengths.copy_(strengths0)
+    i.copy_(i0)
+    links = x.new_empty(x.shape[0], size, dtype=torch.int32)
     cpu_rnn.forward(
-        core, memory, ragged, *_arrays(x, W, b, Wh, bn, Wo, bo, h0, c0, r0, lengths),
-        *(z.numpy() for z in (V, s, y, h, c, r, tape, links)),
+        core, memory, ragged, buffered, *_arrays(x, W, b, Wh, bn, Wo, bo, h0, c0, r0, i0, lengths),
+        *(z.numpy() for z in (V, s, strengths, y, o, h, c, r, i, tape, links)),
     )  # fmt: skip
-    return made
+    return [*made, links]
 
 
 @rnn_op.register_fake
 def _(
     x: Tensor, W: Tensor, b: Tensor, Wh: Tensor, bn: Tensor, Wo: Tensor, bo: Tensor,
     V0: Tensor, s0: Tensor, h0: Tensor, c0: Tensor, r0: Tensor, lengths: Tensor,
-    core: int, memory: int, ragged: bool,
+    strengths0: Tensor, i0: Tensor,
+    core: int, memory: int, steps: int, ragged: bool, buffered: bool,
 ) -> list[Tensor]:  # fmt: skip
-    from softstack.kernels import cpu_rnn
-
-    P, B, T, k, m, H, K, N = _sizes(x, b, bo, V0, h0, r0, core, memory)
-    size = cpu_rnn.layout.py_func(core, memory, B, T, k, m, H, K, N)[-1]
-    shapes = [(P, B, T, K), h0.shape, c0.shape, r0.shape, (P, B, N, m), (P, B, N), (P, size)]
-    links = x.new_empty(P, B * N + B * (T + 1), dtype=torch.int32)
-    return [*(x.new_empty(shape) for shape in shapes), links]
+    shapes, size = _shapes(x, b, bo, V0, h0, c0, r0, core, memory, steps, buffered)
+    return [*(x.new_empty(shape) for shape in shapes), x.new_empty(x.shape[0], size, dtype=torch.int32)]
 
 
 @torch.library.custom_op("softstack::rnn_backward", mutates_args=(), device_types="cpu")
 def rnn_backward_op(
-    W: Tensor, Wh: Tensor, Wo: Tensor, lengths: Tensor, V: Tensor, s: Tensor, tape: Tensor, links: Tensor,
-    gy: Tensor, gh: Tensor, gc: Tensor, gr: Tensor, gV: Tensor, gs: Tensor,
-    core: int, memory: int, ragged: bool, to_x: bool,
+    x: Tensor, W: Tensor, Wh: Tensor, Wo: Tensor, lengths: Tensor, V: Tensor, s: Tensor, strengths: Tensor,
+    tape: Tensor, links: Tensor, gy: Tensor, gh: Tensor, gc: Tensor, gr: Tensor, gV: Tensor, gs: Tensor,
+    gstrengths: Tensor, gi: Tensor, go: Tensor,
+    core: int, memory: int, ragged: bool, buffered: bool, to_x: bool,
 ) -> list[Tensor]:  # fmt: skip
-    """The gradients of x (0 unless `to_x`), W, b, Wh, bn, Wo, bo, V0, s0, h0, c0 and r0."""
+    """The gradients of x (0 unless `to_x` or buffered), W, b, Wh, bn, Wo, bo, V0, s0, h0, c0, r0, strengths0
+    and i0."""
     from softstack.kernels import cpu_rnn
 
-    P, B, T, _ = gy.shape
-    k, H = W.shape[2] - gr.shape[2], gh.shape[2]
+    P, _, T, _ = gy.shape
+    H = gh.shape[2]
     n = V.shape[2] - (0 if memory == MEMORIES["none"] else T)
     whole = torch.contiguous_format
-    state = [z.clone(memory_format=whole) for z in (gh, gc, gr, gV, gs)]
-    gx = gy.new_zeros(P, B, T, k)
-    gW, gWh, gWo = (torch.zeros_like(z, memory_format=whole) for z in (W, Wh, Wo))
+    state = [z.clone(memory_format=whole) for z in (gh, gc, gr, gV, gs, gi, gstrengths)]
+    rewound = [z.clone(memory_format=whole).numpy() for z in (s, strengths)]
+    gx, gW, gWh, gWo = (torch.zeros_like(z, memory_format=whole) for z in (x, W, Wh, Wo))
     gb, gbn, gbo = gy.new_zeros(W.shape[:2]), gy.new_zeros(P, H), gy.new_zeros(P, Wo.shape[1] if H else 0)
     cpu_rnn.backward(
-        core, memory, ragged, *_arrays(W, Wh, Wo, lengths, V), s.clone(memory_format=whole).numpy(),
-        *_arrays(tape, links, gy), *(z.numpy() for z in state), to_x,
+        core, memory, ragged, buffered, *_arrays(x, W, Wh, Wo, lengths, V), *rewound,
+        *_arrays(tape, links, gy, go), *(z.numpy() for z in state), to_x,
         *(z.numpy() for z in (gx, gW, gb, gWh, gbn, gWo, gbo)),
     )  # fmt: skip
-    gh, gc, gr, gV, gs = state
-    return [gx, gW, gb, gWh, gbn, gWo, gbo, gV[:, :, :n].clone(), gs[:, :, :n].clone(), gh, gc, gr]
+    gh, gc, gr, gV, gs, gi, gstrengths = state
+    first = (gV[:, :, :n].clone(), gs[:, :, :n].clone(), gh, gc, gr, gstrengths, gi)
+    return [gx, gW, gb, gWh, gbn, gWo, gbo, *first]
 
 
 @rnn_backward_op.register_fake
 def _(
-    W: Tensor, Wh: Tensor, Wo: Tensor, lengths: Tensor, V: Tensor, s: Tensor, tape: Tensor, links: Tensor,
-    gy: Tensor, gh: Tensor, gc: Tensor, gr: Tensor, gV: Tensor, gs: Tensor,
-    core: int, memory: int, ragged: bool, to_x: bool,
+    x: Tensor, W: Tensor, Wh: Tensor, Wo: Tensor, lengths: Tensor, V: Tensor, s: Tensor, strengths: Tensor,
+    tape: Tensor, links: Tensor, gy: Tensor, gh: Tensor, gc: Tensor, gr: Tensor, gV: Tensor, gs: Tensor,
+    gstrengths: Tensor, gi: Tensor, go: Tensor,
+    core: int, memory: int, ragged: bool, buffered: bool, to_x: bool,
 ) -> list[Tensor]:  # fmt: skip
     P, B, T, _ = gy.shape
     m, H = gr.shape[2], gh.shape[2]
     n = V.shape[2] - (0 if memory == MEMORIES["none"] else T)
     weights = [W.shape, W.shape[:2], Wh.shape, (P, H), Wo.shape, (P, Wo.shape[1] if H else 0)]
-    shapes = [(P, B, T, W.shape[2] - m), *weights, (P, B, n, m), (P, B, n), gh.shape, gc.shape, gr.shape]
-    return [gy.new_empty(shape) for shape in shapes]
+    state = [(P, B, n, m), (P, B, n), gh.shape, gc.shape, gr.shape, gstrengths.shape, gi.shape]
+    return [gy.new_empty(shape) for shape in [x.shape, *weights, *state]]
 
 
 def _folded(op: Any) -> Any:
@@ -132,15 +141,18 @@ class RNNBackward(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        W: Tensor, Wh: Tensor, Wo: Tensor, lengths: Tensor, V: Tensor, s: Tensor, tape: Tensor, links: Tensor,
-        gy: Tensor, gh: Tensor, gc: Tensor, gr: Tensor, gV: Tensor, gs: Tensor,
-        core: int, memory: int, ragged: bool, to_x: bool,
+        x: Tensor, W: Tensor, Wh: Tensor, Wo: Tensor, lengths: Tensor, V: Tensor, s: Tensor,
+        strengths: Tensor, tape: Tensor, links: Tensor, gy: Tensor, gh: Tensor, gc: Tensor, gr: Tensor,
+        gV: Tensor, gs: Tensor, gstrengths: Tensor, gi: Tensor, go: Tensor,
+        core: int, memory: int, ragged: bool, buffered: bool, to_x: bool,
     ) -> Any:  # fmt: skip
         return tuple(
             rnn_backward_op(
-                W, Wh, Wo, lengths, V, s, tape, links, gy, gh, gc, gr, gV, gs, core, memory, ragged, to_x
+                x, W, Wh, Wo, lengths, V, s, strengths, tape, links,
+                gy, gh, gc, gr, gV, gs, gstrengths, gi, go,
+                core, memory, ragged, buffered, to_x,
             )
-        )
+        )  # fmt: skip
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -160,28 +172,36 @@ class RNN(torch.autograd.Function):
     def forward(
         x: Tensor, W: Tensor, b: Tensor, Wh: Tensor, bn: Tensor, Wo: Tensor, bo: Tensor,
         V0: Tensor, s0: Tensor, h0: Tensor, c0: Tensor, r0: Tensor, lengths: Tensor,
-        core: int, memory: int, ragged: bool,
+        strengths0: Tensor, i0: Tensor,
+        core: int, memory: int, steps: int, ragged: bool, buffered: bool,
     ) -> Any:  # fmt: skip
-        return tuple(rnn_op(x, W, b, Wh, bn, Wo, bo, V0, s0, h0, c0, r0, lengths, core, memory, ragged))
+        return tuple(
+            rnn_op(
+                x, W, b, Wh, bn, Wo, bo, V0, s0, h0, c0, r0, lengths, strengths0, i0,
+                core, memory, steps, ragged, buffered,
+            )
+        )  # fmt: skip
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        _, W, _, Wh, _, Wo, *_ = inputs
-        _, _, _, _, V, s, *log = output
-        ctx.core, ctx.memory, ctx.ragged = inputs[13:]
-        ctx.shapes = [z.shape for z in output[:6]]
-        ctx.mark_non_differentiable(*log)
+        x, W, _, Wh, _, Wo, *_ = inputs
+        lengths = inputs[12]
+        ctx.core, ctx.memory, _, ctx.ragged, ctx.buffered = inputs[15:]
+        ctx.shapes = [z.shape for z in output[:9]]
+        _, _, _, _, V, s, strengths, _, _, tape, links = output
+        ctx.mark_non_differentiable(tape, links)
         ctx.set_materialize_grads(False)  # the tape has none, and is large
-        ctx.save_for_backward(W, Wh, Wo, inputs[12], V, s, *log)
+        ctx.save_for_backward(x, W, Wh, Wo, lengths, V, s, strengths, tape, links)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> Any:
-        W, *saved = ctx.saved_tensors
-        given = [W.new_zeros(z) if g is None else g for g, z in zip(gradients, ctx.shapes, strict=False)]
-        arguments = (W, *saved, *given, ctx.core, ctx.memory, ctx.ragged, ctx.needs_input_grad[0])
+        x = ctx.saved_tensors[0]
+        given = [x.new_zeros(z) if g is None else g for g, z in zip(gradients, ctx.shapes, strict=False)]
+        options = (ctx.core, ctx.memory, ctx.ragged, ctx.buffered, ctx.needs_input_grad[0])
+        arguments = (*ctx.saved_tensors, *given, *options)
         # to be differentiated again it must say that it cannot be; that costs, so only where it may be
         made = RNNBackward.apply(*arguments) if torch.is_grad_enabled() else rnn_backward_op(*arguments)  # type: ignore[no-untyped-call]
-        return (*made, None, None, None, None)
+        return (*made[:12], None, *made[12:], None, None, None, None, None)
 
 
 class Weights(NamedTuple):
@@ -196,25 +216,40 @@ class Weights(NamedTuple):
 
 
 class Final(NamedTuple):
-    """A fused run: y (P, B, T, K) and the final state; h has h and, for the LSTM, c."""
+    """A fused run: y (P, B, T, K) and the final state; h has h and, for the LSTM, c. With buffers also the
+    strengths in the input buffer, i, and those o with which y enters the output buffer."""
 
     y: Tensor
     h: tuple[Tensor, ...]
     V: Tensor
     s: Tensor
     r: Tensor
+    strengths: Tensor
+    i: Tensor
+    o: Tensor
+
+
+class Input(NamedTuple):
+    """Where a buffered network's input comes from (§2.3)."""
+
+    strengths: Tensor  # (P, B, n_in)
+    i: Tensor  # (P, B) to be taken before the first step
+    steps: int
 
 
 def run(
     x: Tensor, weights: Weights, h: tuple[Tensor, ...], V: Tensor, s: Tensor, r: Tensor,
-    lengths: Tensor | None, core: str, memory: str,
+    lengths: Tensor | None, core: str, memory: str, buffer: Input | None = None,
 ) -> Final:  # fmt: skip
-    """Each of P models over its own sequences x (P, B, T, k), from a state with axes (P, B, ...)."""
+    """Each of P models over its own sequences, x (P, B, T, k), or what is in its input buffer, from a state
+    with axes (P, B, ...). `lengths` counts steps."""
     P, B, T, _ = x.shape
     none = x.new_zeros(P, B, 0)
     h0, c0 = (*h, none, none)[:2]
-    each = torch.full((P, B), T) if lengths is None else lengths.to(torch.int64)
-    y, hT, cT, rT, VT, sT, *_ = RNN.apply(  # type: ignore[no-untyped-call]
-        x, *weights, V, s, h0, c0, r, each, CORES[core], MEMORIES[memory], lengths is not None
-    )
-    return Final(y, (hT, cT)[: len(h)], VT, sT, rT)
+    strengths, i, steps = buffer or Input(none, x.new_zeros(P, B), T)
+    each = torch.full((P, B), steps) if lengths is None else lengths.to(torch.int64)
+    y, hT, cT, rT, VT, sT, left, iT, o, *_ = RNN.apply(  # type: ignore[no-untyped-call]
+        x, *weights, V, s, h0, c0, r, each, strengths, i,
+        CORES[core], MEMORIES[memory], steps, lengths is not None, buffer is not None,
+    )  # fmt: skip
+    return Final(y, (hT, cT)[: len(h)], VT, sT, rT, left, iT, o)

@@ -27,12 +27,12 @@ import safetensors
 import safetensors.torch
 import tomli_w
 import torch
-from torch import nn
 
 import softstack
 from softstack.errors import BadInput
 from softstack.lab.experiments import NUMERICS, Condition, build
 from softstack.lab.train import Trial
+from softstack.networks import BufferedStackRNN, StackRNN
 
 FILES = ("config.toml", "metrics.jsonl", "model.safetensors", "result.json", "provenance.json")
 
@@ -151,7 +151,7 @@ def load(path: Path) -> Run:
     return Run(path, Condition.from_dict(given, str(path / "config.toml")), seed, result, epochs)
 
 
-def network(run: Run) -> nn.Module:
+def network(run: Run) -> StackRNN | BufferedStackRNN:
     """The trained network. Names and shapes are compared before any weight is read."""
     path = run.path / "model.safetensors"
     built = build(run.condition)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.func import functional_call, stack_module_state, vmap
 from torch.nn.functional import cross_entropy, one_hot
 
@@ -25,6 +25,7 @@ from softstack.lab.experiments import Condition, build
 from softstack.networks import BufferedStackRNN, StackRNN
 
 STREAMS = ("train", "dev", "test", "init", "order")
+Network = StackRNN | BufferedStackRNN
 Parameters = dict[str, Tensor]  # each with a leading axis of P
 Report = Callable[[int, int], None]  # (epoch, trials still training)
 
@@ -69,9 +70,7 @@ def stacked(condition: Condition, seeds: Sequence[int], split: Split, device: to
     return Dataset(*(x.unflatten(0, (len(seeds), -1)).to(device) for x in everyone))
 
 
-def initial(
-    condition: Condition, seed: int, device: torch.device | str | None = None
-) -> StackRNN | BufferedStackRNN:
+def initial(condition: Condition, seed: int, device: torch.device | str | None = None) -> Network:
     """The network with which a trial begins."""
     network = build(condition)
     generator = torch.Generator().manual_seed(int(stream(seed, "init").integers(2**63)))
@@ -79,7 +78,7 @@ def initial(
     return network.to(device)
 
 
-def outputs(network: nn.Module, parameters: Parameters, x: Tensor, letters: int) -> Tensor:
+def outputs(network: Network, parameters: Parameters, x: Tensor, letters: int) -> Tensor:
     """x (P, B, T) symbols -> y (P, B, T, K): each trial's network on its own strings."""
 
     def one(own: Parameters, symbols: Tensor) -> Tensor:  # (B, T, K)
@@ -87,12 +86,15 @@ def outputs(network: nn.Module, parameters: Parameters, x: Tensor, letters: int)
         return y[:, : symbols.shape[1]]  # a buffered network may have made more steps than there are targets
 
     vectors = one_hot(x, letters).to(next(iter(parameters.values())).dtype)  # (P, B, T, K)
+    T = x.shape[2]
+    steps = T if isinstance(network, StackRNN) else network.steps(T)
+    reason = fused.why_not(network.cell, vectors, steps, return_trace=False)
+    if kernels.choose(network.backend, vectors, reason) == "reference":
+        return vmap(one)(parameters, vectors)
+    own = {name.removeprefix("cell."): p for name, p in parameters.items()}
     if isinstance(network, StackRNN):
-        reason = fused.why_not(network.cell, vectors, return_trace=False)
-        if kernels.choose(network.backend, vectors, reason) != "reference":
-            own = {name.removeprefix("cell."): p for name, p in parameters.items()}
-            return fused.population(network.cell, own, vectors)
-    return vmap(one)(parameters, vectors)
+        return fused.population(network.cell, own, vectors)
+    return fused.buffered_population(network.cell, own, vectors, steps, network.discard_first)[:, :, :T]
 
 
 def weighting(mask: Tensor, loss: str) -> Tensor:
@@ -104,7 +106,7 @@ def weighting(mask: Tensor, loss: str) -> Tensor:
 
 
 @torch.no_grad()
-def accuracies(network: nn.Module, parameters: Parameters, data: Dataset, letters: int) -> Tensor:
+def accuracies(network: Network, parameters: Parameters, data: Dataset, letters: int) -> Tensor:
     """(P,): right positions over scored positions, the argmax taken over the whole alphabet."""
     y = outputs(network, parameters, data.x, letters).argmax(-1)  # (P, n, T)
     right = ((y == data.y) & data.mask).sum((1, 2))
