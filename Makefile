@@ -20,6 +20,7 @@ test: $(VENV)/.dev
 
 # The published results: what `make table` and `make figures` made, put where the README shows it.
 results: table figures
+	$(BIN)/softstack bench
 	$(BIN)/python tools/publish.py
 
 $(VENV)/.lab: pyproject.toml constraints.txt
@@ -33,4 +34,4 @@ $(VENV)/.dev: pyproject.toml constraints.txt
 	touch $@ $(VENV)/.lab
 
 clean:
-	rm -rf $(VENV) runs figures
+	rm -rf $(VENV) runs figures bench

@@ -95,6 +95,11 @@ def test_the_readmes_code_runs():
         assert names["y"].shape == (10, 24, 16)
 
 
+def test_the_readmes_commands_name_a_run_that_they_make():
+    text = (ROOT / "README.md").read_text()
+    assert text.count(f"runs/{TABLE_1[0].name}/seed-0") == 2
+
+
 def test_docstring_examples_run():
     import doctest
 
