@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: table test lint figures results clean
+.PHONY: table test figures results clean
 
 table: $(VENV)/.lab
 	$(BIN)/softstack table
@@ -13,7 +13,7 @@ table: $(VENV)/.lab
 figures: $(VENV)/.lab
 	$(BIN)/softstack figures
 
-test: $(VENV)/.dev
+test: $(VENV)/.dev $(VENV)/.kernels
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 --cov --cov-report=term
@@ -32,6 +32,11 @@ $(VENV)/.dev: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet -c constraints.txt -e ".[dev]"
 	touch $@ $(VENV)/.lab
+
+# numba's cache of a function looks at that function's file alone, not at the files of what it calls.
+$(VENV)/.kernels: $(wildcard src/softstack/kernels/cpu_*.py)
+	rm -f src/softstack/kernels/__pycache__/*.nb[ic]
+	touch $@
 
 clean:
 	rm -rf $(VENV) runs figures bench

@@ -46,8 +46,11 @@ class _Emit:
         return self.builder.shuffle_vector(single, undefined, zeros)
 
     def multiply_add(self, a: Any, b: Any, total: Any) -> Any:
-        product = self.builder.fmul(a, b, flags=["contract"])
-        return self.builder.fadd(product, total, flags=["contract"])
+        """a b + total, rounded once."""
+        kind = ir.FunctionType(self.vector, [self.vector] * 3)
+        name = f"llvm.fma.v{LANES}f{8 * self.align}"
+        fma = cgutils.get_or_insert_function(self.builder.module, kind, name)
+        return self.builder.call(fma, [a, b, total])
 
     def sum(self, numbers: Any) -> Any:
         """All lanes, added in a fixed order: halves, quarters, and so on."""

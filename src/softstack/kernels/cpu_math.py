@@ -41,11 +41,21 @@ def _power64(typingctx: Any, n: Any) -> Any:
     return types.float64(types.int64), codegen
 
 
+@intrinsic
+def fma(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
+    """a b + c, rounded once. Said outright: left to the compiler, the same source can round in other ways."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fma(*args)
+
+    return a(a, a, a), codegen
+
+
 def exp(x: float) -> float:
     raise NotImplementedError("compiled code only")
 
 
-@overload(exp, jit_options={"fastmath": {"contract"}, "error_model": "numpy"})
+@overload(exp, jit_options={"error_model": "numpy"})
 def _exp(x: Any) -> Any:
     """e to the x = 2^n e^f with n whole and |f| <= ln 2 / 2; ln 2 is subtracted in two parts."""
     import numpy as np
@@ -67,23 +77,23 @@ def _exp(x: Any) -> Any:
 
     def implementation(x: Any) -> Any:
         x = min(max(x, -most), most)
-        n = np.floor(x * log2e + half)
-        f = (x - n * high) - n * low
+        n = np.floor(fma(x, log2e, half))
+        f = fma(-n, low, fma(-n, high, x))
         total = coefficients[last]
         for k in range(last - 1, -1, -1):
-            total = total * f + coefficients[k]
+            total = fma(total, f, coefficients[k])
         return total * power(whole(n))
 
     return implementation
 
 
-@njit(nogil=True, error_model="numpy", fastmath={"contract"})
+@njit(nogil=True, error_model="numpy")
 def sigmoid(x):
     one = type(x)(1)
     return one / (one + exp(-x))
 
 
-@njit(nogil=True, error_model="numpy", fastmath={"contract"})
+@njit(nogil=True, error_model="numpy")
 def tanh(x):
     one = type(x)(1)
     return (one + one) / (one + exp(-(x + x))) - one

@@ -89,12 +89,20 @@ def read(V, s, after, b, head, r):
         cell = after[b, cell]
 
 
-@njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+@njit(nogil=True, error_model="numpy")
 def dot(V, b, slot, g):
-    total = V.dtype.type(0)
-    for k in range(V.shape[2]):
-        total += g[k] * V[b, slot, k]
-    return total
+    """Four sums side by side, always in the same order."""
+    m = V.shape[2]
+    zero = V.dtype.type(0)
+    p, q, r, s = zero, zero, zero, zero
+    for k in range(0, m - 3, 4):
+        p += g[k] * V[b, slot, k]
+        q += g[k + 1] * V[b, slot, k + 1]
+        r += g[k + 2] * V[b, slot, k + 2]
+        s += g[k + 3] * V[b, slot, k + 3]
+    for k in range(m - m % 4, m):
+        p += g[k] * V[b, slot, k]
+    return (p + q) + (r + s)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -19,7 +19,7 @@ from softstack.kernels.cpu_memory import END, link, pop, push, read, settle, unl
 LINEAR, RNN, GRU, LSTM = range(4)
 STACK, QUEUE, NONE = range(3)
 
-fast = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+fast = {"cache": True, "nogil": True, "error_model": "numpy"}
 
 
 @njit(**fast)
