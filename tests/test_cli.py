@@ -150,7 +150,7 @@ def test_table_does_only_what_is_missing(softstack, monkeypatch):
     code, out, err = softstack(*arguments)
     assert (code, err) == (0, "")
     assert "corrected read-off" in out
-    rows = json.loads(Path("t/table1.json").read_text())
+    rows = json.loads(Path("t/rows.json").read_text())
     assert [row["row"] for row in rows] == [2, 8]
     assert len(rows[0]["trials"]) == len(rows[0]["corrected"]["trials"]) == 2
     times = {path: path.stat().st_mtime_ns for path in Path("t").glob("*/seed-*/result.json")}
@@ -160,7 +160,8 @@ def test_table_does_only_what_is_missing(softstack, monkeypatch):
         file.unlink()
     path.parent.rmdir()
     assert softstack(*arguments)[0] == 0
-    assert json.loads(Path("t/table1.json").read_text()) == rows
+    assert json.loads(Path("t/rows.json").read_text()) == rows
+    assert json.loads(Path("t/meta.json").read_text())["trained"] == 1
     for other, made in times.items():
         assert (other.stat().st_mtime_ns == made) == (other != path)
 
@@ -198,6 +199,11 @@ def test_figures_are_drawn(softstack, monkeypatch):
         (["train", "xor", "--hidden-size", "0"], "hidden_size must be at least 1; got 0"),
         (["train", "xor", "--seed", "-1"], "--seed must not be negative; got -1"),
         (["train", "xor", "--trials", "0"], "--trials must be at least 1; got 0"),
+        (["train", "xor", "--hidden-size", "3.5"], "3.5"),
+        (["sample", "xor", "--seed", "-1"], "--seed must not be negative; got -1"),
+        (["table", "--rows"], "--rows"),
+        (["table", "--engine", "tcp://nowhere", "--rows", "1"], "no dask scheduler answers at tcp://nowhere"),
+        (["train", "--config", "kinds.toml"], "task must be a name; got 3"),
         (["train", "--config", "none.toml"], "none.toml: no such file or directory"),
         (["train", "--config", "bad.toml"], "bad.toml is not TOML"),
         (
@@ -223,6 +229,7 @@ def test_figures_are_drawn(softstack, monkeypatch):
 def test_refusals(softstack, arguments, sentence):
     Path("bad.toml").write_text("task =")
     Path("typo.toml").write_text('task = "xor"\nlearning_rat = 0.1\n')
+    Path("kinds.toml").write_text("task = 3\n")
     before = sorted(Path().rglob("*"))
     refused(softstack(*arguments), sentence)
     assert [p for p in sorted(Path().rglob("*")) if p.is_file()] == [p for p in before if p.is_file()]

@@ -602,3 +602,10 @@ def test_a_test_set_is_drawn_within_a_second(sample, grammar, n, depth):
         sample(grammar, np.random.default_rng(seed), n, depth)
         times.append(time.perf_counter() - begin)
     assert min(times) < 1.0
+
+
+def test_the_papers_arrow_and_its_optional_groups():
+    """§4.5 as printed: in `NPsing → the lobster (PP | Relsing)` what is in parentheses may be left out."""
+    short = Grammar.parse("S → a (B | C) d | ( )\nB -> b\nC -> c")
+    long = Grammar.parse("S -> a d | a B d | a C d | ( )\nB -> b\nC -> c")
+    assert short == long

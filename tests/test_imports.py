@@ -11,7 +11,7 @@ ALLOWED = {
     "errors": set(),
     "checks": {"errors", "memory"},  # memory: for its types alone
     "kernels": {"errors"},
-    "fused": {"cell", "kernels", "memory"},
+    "fused": {"buffers", "cell", "kernels", "memory"},
     "memory": {"checks", "errors", "kernels"},
     "buffers": {"memory"},
     "controllers": {"errors"},

@@ -220,7 +220,7 @@ def test_autocast_keeps_full_precision(generator):
     ("change", "message"),
     [
         (dict(u=torch.zeros(2, 5)), r"u must be \(B, T\) = \(2, 4\) to match v; got \(2, 5\)"),
-        (dict(v=torch.zeros(4)), r"v must be \(B, T, m\) or \(T, m\) with m = 4; got \(4,\)"),
+        (dict(v=torch.zeros(4)), r"v must be \(B, T, m\) or \(T, m\); got \(4,\)"),
         (dict(d=torch.zeros(2, 4).double()), r"d must be a floating point tensor of v's dtype"),
         (dict(u=torch.full((2, 4), -0.5)), r"u holds a strength of -0.5; strengths must be finite"),
         (dict(d=torch.full((2, 4), torch.nan)), r"d holds a strength of nan"),

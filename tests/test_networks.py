@@ -303,6 +303,55 @@ def test_compiles(network, generator):
 
 
 @every_network
+def test_a_state_that_is_not_its_own_is_refused(network, generator):
+    """Every part of it is compared before anything is computed."""
+    net, x = make(network, "lstm"), inputs(generator)
+    state = net(x)[1]
+    own = state if network == "StackRNN" else state.network
+
+    def refused(changed, message):
+        given = changed if network == "StackRNN" else state._replace(network=changed)
+        with pytest.raises(ss.BadInput, match=message):
+            net(x, given)
+
+    name = "state" if network == "StackRNN" else "state.network"
+    refused(
+        own._replace(h=(own.h[0][:1], own.h[1])), rf"{name}.h.0 must be \(3, 5\) to match x; got \(1, 5\)"
+    )
+    refused(own._replace(h=own.h[:1]), f"{name}.h is not one that this network gave")
+    refused(own._replace(r=own.r.float()), f"{name}.r must be torch.float64 on cpu; got torch.float32")
+    wide = own.memory._replace(V=own.memory.V[..., :1])
+    refused(own._replace(memory=wide), rf"{name}.memory.V must be \(3, \d+, 2\) to match x")
+    negative = own.memory._replace(s=own.memory.s - 5)
+    refused(own._replace(memory=negative), f"{name}.memory.s holds a strength of -")
+    with pytest.raises(ss.BadInput, match="state is not one that this network gave"):
+        net(x, tuple(state))
+
+
+@every_network
+def test_pickles(network):
+    import pickle
+
+    net = make(network, "lstm")
+    x = torch.zeros(2, 3, 3, **DOUBLE)
+    assert torch.equal(pickle.loads(pickle.dumps(net))(x)[0], net(x)[0])
+
+
+@every_network
+@every_controller
+@pytest.mark.parametrize("backend", ["auto", "reference"])
+def test_autocast_after_another_layer(network, controller, backend, generator):
+    """x comes in bfloat16; the state that comes out is float32, and can be gone on with outside."""
+    net = make(network, controller, dtype=torch.float32)
+    net.backend = backend
+    x = inputs(generator, dtype=torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y, state = net(nn.Linear(3, 3)(x))
+    assert {leaf.dtype for leaf in leaves(state)} == {y.dtype} == {torch.float32}
+    net(x, state)
+
+
+@every_network
 def test_autocast(network, generator):
     """Matrix products in bfloat16, strengths and memory in float32."""
     net = make(network, "lstm", dtype=torch.float32)
@@ -360,8 +409,14 @@ def test_a_network_that_copies_its_input():
         ),
         (lambda: ss.StackRNN(3, 3)(torch.zeros(2, 5, 3).long()), r"x must be floating point"),
         (
+            lambda: ss.StackRNN(3, 3)(torch.zeros(2, 5, 3).double()),
+            r"x must be of the parameters' dtype and device, torch.float32 on cpu; got torch.float64 on cpu",
+        ),
+        (lambda: ss.StackRNN(3, 3)(torch.zeros(2, 5, 3), lengths=[1, 2]), r"lengths must be a tensor"),
+        (lambda: ss.Stack(0), r"size must be a whole number of at least 1; got 0"),
+        (
             lambda: ss.StackRNN(3, 3)(torch.zeros(2, 5, 3), ss.StackRNN(3, 3)(torch.zeros(4, 5, 3))[1]),
-            r"state.r must be \(B, m\) = \(2, 2\) to match x; got \(4, 2\)",
+            r"state.h.0 must be \(2, 10\) to match x; got \(4, 10\)",
         ),
         (
             lambda: ss.BufferedStackRNN(3, 3, steps=lambda T: T / 2)(torch.zeros(2, 5, 3)),

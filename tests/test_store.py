@@ -59,11 +59,16 @@ def test_a_finished_trial_is_not_written_again(trial, tmp_path):
 
 
 def test_what_is_half_there_is_replaced(trial, tmp_path):
-    path = store.save(tmp_path, trial)
-    (path / "model.safetensors").unlink()
-    assert not store.finished(tmp_path, SMALL, 3)
-    store.save(tmp_path, trial)
-    assert store.finished(tmp_path, SMALL, 3)
+    for damage in (
+        lambda p: (p / "model.safetensors").unlink(),
+        lambda p: (p / "result.json").write_text("{}"),
+    ):
+        path = store.save(tmp_path, trial)
+        damage(path)
+        assert not store.finished(tmp_path, SMALL, 3)
+        store.save(tmp_path, trial)
+        assert store.finished(tmp_path, SMALL, 3)
+    assert len(list(path.parent.glob(".damaged-*/seed-3"))) == 2  # put aside, not deleted
 
 
 SAVER = """
@@ -125,7 +130,7 @@ def test_truncated_at_every_offset(name, trial, tmp_path):
 @pytest.mark.parametrize(
     ("name", "old", "new", "message"),
     [
-        ("config.toml", "numerics = 2", "numerics = 99", "was made by version 99 of the numerics"),
+        ("config.toml", "numerics = 3", "numerics = 99", "was made by version 99 of the numerics"),
         ("config.toml", "seed = 3", "", "cannot be read .*seed.*: it was damaged"),
         (
             "config.toml",

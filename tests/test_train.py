@@ -11,6 +11,7 @@ from softstack.errors import BadInput
 from softstack.lab.data import Dataset
 from softstack.lab.experiments import TABLE_1, Condition, build, corrected
 from softstack.lab.report import columns, paper_rows
+from softstack.lab.tasks import TASKS
 from softstack.lab.train import (
     Epoch,
     Population,
@@ -133,6 +134,23 @@ def test_seeds_give_data_weights_and_order_of_their_own():
     assert torch.equal(together.x[1, :, :steps], alone.x[0])
 
 
+@pytest.mark.parametrize("condition", [replace(TABLE_1[2], max_epochs=6), replace(TABLE_1[6], max_epochs=3)])
+def test_a_trial_is_the_same_to_the_bit_whoever_trains_beside_it(condition):
+    condition = replace(condition, train_size=200, dev_size=20, test_size=20, patience=2)
+    alone = train(condition, [1])[0]
+    for seeds in ([0, 1], [1, 2, 3, 4, 5, 6, 7]):
+        (beside,) = (trial for trial in train(condition, seeds) if trial.seed == 1)
+        assert beside.epochs == alone.epochs
+        assert (beside.dev, beside.test) == (alone.dev, alone.test)
+        assert all(torch.equal(weight, alone.weights[name]) for name, weight in beside.weights.items())
+
+
+def test_a_file_is_padded_as_a_split_is():
+    """What a buffered network is given of a string does not depend on the file's other strings."""
+    short, long = (TASKS["reversal"].example(tuple(word)) for word in ("10", "1011"))
+    assert encoded(TABLE_1[1], [short]).x.shape[1] == encoded(TABLE_1[1], [short, long]).x.shape[1] == 24
+
+
 def test_it_learns():
     """Cumulative XOR with an LSTM, which Table 1 says is easy, to the end."""
     (trial,) = train(replace(TABLE_1[5], test_size=200), [0])
@@ -144,6 +162,8 @@ def test_it_learns():
     ("change", "message"),
     [
         (dict(task="reverse"), "unknown task 'reverse': did you mean 'reversal'"),
+        (dict(task=3), "task must be a name; got 3"),
+        (dict(controller=["lstm"]), "controller must be a name; got \\['lstm'\\]"),
         (dict(controller="LSTM"), "unknown controller 'LSTM'"),
         (dict(memory="heap"), "unknown memory 'heap'"),
         (dict(loss="mean"), "unknown loss 'mean'"),

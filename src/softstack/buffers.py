@@ -7,7 +7,7 @@ as in §2.1, not of item j (taken literally, nothing could be read after one who
 import torch
 from torch import Tensor
 
-from softstack.memory import MemoryState, before, pop, push, queue_scan, read
+from softstack.memory import Instructions, MemoryState, Queue, before, pop, push, read, scan
 
 
 def fill(buffer: MemoryState, x: Tensor, live: Tensor | None = None) -> MemoryState:
@@ -40,4 +40,5 @@ def read_off(
     if items and not discard_first:
         u = torch.cat((torch.zeros_like(u[..., :1]), u[..., 1:]), -1)
     nothing = buffer.V.new_zeros(*batch, items, K)
-    return queue_scan(nothing, u, torch.zeros_like(u), buffer, backend)[0]
+    instructions = Instructions(nothing, u, torch.zeros_like(u))
+    return scan(Queue(K), instructions, buffer, None, backend, validate=False)[0]

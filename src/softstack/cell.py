@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from softstack import checks
 from softstack.controllers import CONTROLLERS, Actions, Batch, Heads, Hidden
 from softstack.errors import unknown
-from softstack.memory import MEMORIES, Instructions, MemoryState, empty, full_precision, only_where
+from softstack.memory import MEMORIES, Instructions, MemoryState, empty, only_where
 
 
 class State(NamedTuple):
@@ -80,9 +80,9 @@ class StackCell(nn.Module):
         actions: Actions = self.heads(features)
         if live is not None:
             actions = Actions(*(None if a is None else only_where(live, a) for a in actions))  # type: ignore[arg-type]  # i and o alone may be None
-        with full_precision(x):
-            instructions = Instructions(actions.v, actions.u, actions.d)
-            memory, r = self.memory.step(state.memory, instructions, validate=False)
+        h = tuple(new.to(old.dtype) for new, old in zip(h, state.h, strict=True))  # under autocast
+        instructions = Instructions(actions.v, actions.u, actions.d)
+        memory, r = self.memory.step(state.memory, instructions, validate=False)
         if live is not None:
             h = tuple(only_where(live, new, old) for new, old in zip(h, state.h, strict=True))
             r = only_where(live, r, state.r)

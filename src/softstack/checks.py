@@ -28,14 +28,65 @@ def positive(name: str, size: object) -> None:
         raise BadInput(f"{name} must be a whole number of at least 1; got {size!r}")
 
 
-def sequence(x: Tensor, width: int, weight: Tensor) -> None:
-    """The input of a network whose parameters are like `weight`."""
+def width(v: Tensor) -> int:
+    """m of v (B, T, m) or (T, m)."""
+    if v.ndim not in (2, 3):
+        raise BadInput(f"v must be (B, T, m) or (T, m); got {tuple(v.shape)}")
+    return v.shape[-1]
+
+
+def sequence(x: Tensor, width: int, weight: Tensor) -> Tensor:
+    """The input of a network whose parameters are like `weight`; under autocast, in their dtype."""
     if x.ndim not in (2, 3) or x.shape[-1] != width:
         raise BadInput(
             f"x must be (B, T, input_size) or (T, input_size) with input_size = {width}; got {tuple(x.shape)}"
         )
     if not x.is_floating_point():
         raise BadInput(f"x must be floating point, such as one-hot rows in {weight.dtype}; got {x.dtype}")
+    if x.dtype == weight.dtype and x.device == weight.device:
+        return x
+    kind = x.device.type
+    if (
+        x.device == weight.device
+        and torch.amp.is_autocast_available(kind)
+        and torch.is_autocast_enabled(kind)
+    ):
+        return x.to(weight.dtype)
+    raise BadInput(
+        f"x must be of the parameters' dtype and device, {weight.dtype} on {weight.device}; "
+        f"got {x.dtype} on {x.device}"
+    )
+
+
+def state(given: object, expected: object, name: str = "state") -> None:
+    """A state against a fresh one for the same input: the same parts, of the same shapes, dtype and device.
+    Memories and buffers alone may hold any number of items."""
+    if isinstance(expected, Tensor):
+        if not isinstance(given, Tensor):
+            raise BadInput(f"{name} must be a tensor; got {type(given).__name__}")
+        if given.dtype != expected.dtype or given.device != expected.device:
+            raise BadInput(
+                f"{name} must be {expected.dtype} on {expected.device}; got {given.dtype} on {given.device}"
+            )
+        if given.shape != expected.shape:
+            raise BadInput(f"{name} must be {tuple(expected.shape)} to match x; got {tuple(given.shape)}")
+        return
+    assert isinstance(expected, tuple)
+    if type(given) is not type(expected) or len(given) != len(expected):
+        raise BadInput(f"{name} is not one that this network gave: start from None, or from its own")
+    assert isinstance(given, tuple)
+    fields = getattr(expected, "_fields", range(len(expected)))
+    if fields == ("V", "s"):  # the items of a memory: their number is its own affair
+        s = given[1]
+        items = s.shape[-1] if isinstance(s, Tensor) and s.ndim else 0
+        batch, size = expected[1].shape[:-1], expected[0].shape[-1]
+        expected = type(expected)(
+            expected[0].new_empty(*batch, items, size), expected[1].new_empty(*batch, items)
+        )  # type: ignore[call-arg]  # a MemoryState
+    for field, part, wanted in zip(fields, given, expected, strict=True):
+        state(part, wanted, f"{name}.{field}")
+    if fields == ("V", "s"):
+        strengths(f"{name}.s", given[1])
 
 
 def instructions(given: "Instructions", state: "MemoryState", size: int, *, time: bool) -> None:
@@ -82,6 +133,8 @@ def strengths(name: str, x: Tensor) -> None:
 
 def lengths(given: Tensor, x: Tensor) -> None:
     """lengths (B,) against x (B, T, ...)."""
+    if not isinstance(given, Tensor):
+        raise BadInput(f"lengths must be a tensor of whole numbers; got {type(given).__name__}")
     if given.is_floating_point() or given.is_complex() or given.dtype == torch.bool:
         raise BadInput(f"lengths must be whole numbers; got {given.dtype}")
     shape("lengths", given, "(B,)" if x.ndim == 3 else "()", x.shape[:-2], "x")

@@ -117,8 +117,9 @@ def _step(
     if validate:
         checks.instructions(instructions, state, size, time=False)
     v, u, d = instructions
-    state = push(MemoryState(state.V, pop(state.s, u, ahead)), v, d)
-    return state, read(state, ahead)
+    with full_precision(v):
+        state = push(MemoryState(state.V, pop(state.s, u, ahead)), v, d)
+        return state, read(state, ahead)
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,9 @@ class Stack:
 
     size: int
     init = _init
+
+    def __post_init__(self) -> None:
+        checks.positive("size", self.size)
 
     def step(
         self, state: MemoryState, instructions: Instructions, *, validate: bool = True
@@ -141,6 +145,9 @@ class Queue:
     size: int
     init = _init
 
+    def __post_init__(self) -> None:
+        checks.positive("size", self.size)
+
     def step(
         self, state: MemoryState, instructions: Instructions, *, validate: bool = True
     ) -> tuple[MemoryState, Tensor]:
@@ -153,6 +160,9 @@ class NoMemory:
 
     size: int
     init = _init
+
+    def __post_init__(self) -> None:
+        checks.positive("size", self.size)
 
     def step(
         self, state: MemoryState, instructions: Instructions, *, validate: bool = True
@@ -178,7 +188,7 @@ def stack_scan(
 
     Steps at or after `lengths` (B,) leave the state as it is and read 0.
     """
-    return _scan(Stack(v.shape[-1]), Instructions(v, u, d), state, lengths, backend)
+    return scan(Stack(checks.width(v)), Instructions(v, u, d), state, lengths, backend)
 
 
 def queue_scan(
@@ -191,34 +201,37 @@ def queue_scan(
     lengths: Tensor | None = None,
 ) -> tuple[Tensor, MemoryState]:
     """A queue over a whole sequence; arguments and results as for `stack_scan`."""
-    return _scan(Queue(v.shape[-1]), Instructions(v, u, d), state, lengths, backend)
+    return scan(Queue(checks.width(v)), Instructions(v, u, d), state, lengths, backend)
 
 
-def _scan(
+def scan(
     memory: Memory,
     instructions: Instructions,
     state: MemoryState | None,
     lengths: Tensor | None,
     backend: str,
+    *,
+    validate: bool = True,
 ) -> tuple[Tensor, MemoryState]:
+    """A stack or a queue over a whole sequence. `validate=False` trusts the strengths."""
     v, u, d = instructions
     if state is None:
         state = empty(memory.size, v.shape[:-2], v)
-    checks.instructions(instructions, state, memory.size, time=True)
+    if validate:
+        checks.instructions(instructions, state, memory.size, time=True)
     if lengths is not None:
         live = running(lengths, v)  # (B, T)
         v, u, d = (only_where(live, x) for x in (v, u, d))
     if kernels.choose(backend, v) == "cpu":
-        from softstack.kernels.scan import scan
+        from softstack.kernels.scan import scan as fused
 
         V = torch.cat((state.V, v), -2)
-        r, s = scan(V, u, d, state.s, lengths, isinstance(memory, Stack))
+        r, s = fused(V, u, d, state.s, lengths, isinstance(memory, Stack))
         return r, MemoryState(V, s)
     reads = []
-    with full_precision(v):
-        for v_t, u_t, d_t in zip(v.unbind(-2), u.unbind(-1), d.unbind(-1), strict=True):
-            state, r = memory.step(state, Instructions(v_t, u_t, d_t), validate=False)
-            reads.append(r)
+    for v_t, u_t, d_t in zip(v.unbind(-2), u.unbind(-1), d.unbind(-1), strict=True):
+        state, r = memory.step(state, Instructions(v_t, u_t, d_t), validate=False)
+        reads.append(r)
     r = torch.stack(reads, -2) if reads else torch.zeros_like(v)
     return (r if lengths is None else only_where(live, r)), state
 
@@ -238,4 +251,5 @@ def only_where(live: Tensor, new: Tensor, old: Tensor | float = 0.0) -> Tensor:
 def full_precision(x: Tensor) -> AbstractContextManager[object]:
     """Strengths are summed over many steps: under autocast a memory still computes in its own dtype."""
     kind = x.device.type
-    return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
+    on = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+    return torch.autocast(kind, enabled=False) if on else nullcontext()

@@ -88,10 +88,11 @@ class StackRNN(nn.Module):
         Give the state back to go on with the same sequences. Steps at or after `lengths` (B,) are padding:
         they put out 0 and change neither the state nor a gradient.
         """
-        checks.sequence(x, self.cell.sizes["input_size"], self.cell.heads.weight)
-        batch = x.shape[:-2]
-        state = self.cell.init(batch, x) if state is None else state
-        checks.shape("state.r", state.r, "(B, m)", (*batch, self.cell.memory.size), "x")
+        x = checks.sequence(x, self.cell.sizes["input_size"], self.cell.heads.weight)
+        fresh = self.cell.init(x.shape[:-2], x)
+        if state is None:
+            state = fresh
+        checks.state(state, fresh)
         live = None if lengths is None else running(lengths, x)  # (B, T)
         x = x if live is None else only_where(live, x)
         reason = fused.why_not(self.cell, x, x.shape[-2], return_trace)
@@ -110,6 +111,10 @@ class StackRNN(nn.Module):
 
     def extra_repr(self) -> str:
         return f"backend={self.backend!r}"
+
+
+def twice(T: int) -> int:
+    return 2 * T
 
 
 class BufferedStackRNN(nn.Module):
@@ -134,7 +139,7 @@ class BufferedStackRNN(nn.Module):
         memory_size: int = 2,
         backend: str = "auto",
         *,
-        steps: Callable[[int], int] = lambda T: 2 * T,
+        steps: Callable[[int], int] = twice,
         discard_first: bool = False,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
@@ -201,10 +206,12 @@ class BufferedStackRNN(nn.Module):
         Give the state back to go on: x joins the input buffer, and y again begins with the first output.
         A sequence of length L (`lengths`) puts only L items into its buffer and makes only steps(L) steps.
         """
-        checks.sequence(x, self.cell.sizes["input_size"], self.cell.heads.weight)
-        batch, T = x.shape[:-2], x.shape[-2]
-        state = self.init(batch, x) if state is None else state
-        checks.shape("state.i", state.i, "(B,)", batch, "x")
+        x = checks.sequence(x, self.cell.sizes["input_size"], self.cell.heads.weight)
+        T = x.shape[-2]
+        fresh = self.init(x.shape[:-2], x)
+        if state is None:
+            state = fresh
+        checks.state(state, fresh)
         filled = None if lengths is None else running(lengths, x)  # (B, T)
         x = x if filled is None else only_where(filled, x)
         steps = self._count(T)
@@ -258,8 +265,8 @@ class BufferedStackRNN(nn.Module):
 
     def _counts(self, lengths: Tensor, x: Tensor) -> Tensor:
         """(B,): the steps that a sequence of each length makes."""
-        each = [self._count(n) for n in lengths.reshape(-1).tolist()]
-        return torch.tensor(each, device=x.device, dtype=torch.int64).view(lengths.shape)
+        counts = torch.tensor([self._count(n) for n in range(x.shape[-2] + 1)], device=x.device)
+        return counts[lengths.to(x.device, torch.int64)]
 
     def extra_repr(self) -> str:
         return f"backend={self.backend!r}, discard_first={self.discard_first}"

@@ -62,7 +62,7 @@ class Grammar:
         for number, line in enumerate(map(str.strip, text.splitlines()), start=1):
             if not line or line.startswith("#"):
                 continue
-            name, arrow, right = (part.strip() for part in line.partition("->"))
+            name, arrow, right = (part.strip() for part in _written_out(line).partition("->"))
             if not (arrow and _is_nonterminal_name(name)):
                 raise BadInput(f"line {number} is {line!r}: write a rule as NAME -> symbols | symbols")
             for body in _alternatives(right, number, bare, quoted):
@@ -127,6 +127,21 @@ class Grammar:
             raise BadInput(
                 f"{self.start} never leads to {', '.join(unreached)}: use each, or remove its rules"
             )
+
+
+def _written_out(line: str) -> str:
+    """The paper's arrow → as ->, and its optional groups as alternatives: a (B | C) as a | a B | a C.
+
+    A group's parentheses touch what is inside them; parentheses between spaces are symbols.
+    """
+    line = line.replace("→", "->")
+    while group := re.search(r"\(([^\s()'\"](?:[^()]*[^\s()'\"])?)\)", line):
+        begin = max(line.rfind("|", 0, group.start()) + 1, line.find("->") + 2)
+        end = line.find("|", group.end()) if "|" in line[group.end() :] else len(line)
+        before, after = line[begin : group.start()], line[group.end() : end]
+        options = [f"{before}{option}{after}" for option in ("", *group[1].split("|"))]
+        line = line[:begin] + " | ".join(options) + line[end:]
+    return line
 
 
 def _alternatives(

@@ -247,7 +247,7 @@ def run(
     none = x.new_zeros(P, B, 0)
     h0, c0 = (*h, none, none)[:2]
     strengths, i, steps = buffer or Input(none, x.new_zeros(P, B), T)
-    each = torch.full((P, B), steps) if lengths is None else lengths.to(torch.int64)
+    each = torch.full((P, B), steps) if lengths is None else lengths.to(x.device, torch.int64)
     y, hT, cT, rT, VT, sT, left, iT, o, *_ = RNN.apply(  # type: ignore[no-untyped-call]
         x, *weights, V, s, h0, c0, r, each, strengths, i,
         CORES[core], MEMORIES[memory], steps, lengths is not None, buffer is not None,

@@ -39,6 +39,14 @@ app = App(
 errors = Console(stderr=True)
 
 
+def _whole(kind: Any, tokens: Sequence[Any]) -> int:
+    """A whole number, and not one that a fraction is rounded to."""
+    return int(tokens[0].value)
+
+
+Whole = Annotated[int, Parameter(converter=_whole)]
+
+
 def _options() -> Any:
     """Every field of a Condition but the task as an option, unset unless given."""
     docs = {p.arg_name: p.description for p in docstring_parser.parse_from_object(Condition).params}
@@ -47,7 +55,8 @@ def _options() -> Any:
         if field.name != "task":
             text = f"{docs[field.name]} [default: {field.default}]"
             kind: Any = field.type
-            options.append((field.name, Annotated[kind | None, Parameter(help=text)], None))
+            how = Parameter(help=text, converter=_whole) if kind is int else Parameter(help=text)
+            options.append((field.name, Annotated[kind | None, how], None))
     return Parameter(name="*")(
         make_dataclass("Options", options, frozen=True, namespace={"__module__": __name__})
     )
@@ -62,12 +71,12 @@ Rows = Annotated[list[str] | None, Parameter(consume_multiple=True)]
 
 @app.command
 def table(
-    *, trials: int = 10, rows: Rows = None, out: Path = Path("runs/table1"), engine: str = "local"
+    *, trials: Whole = 10, rows: Rows = None, out: Path = Path("runs/table1"), engine: str = "local"
 ) -> None:
     """Reproduce the paper's Table 1, side by side with the paper's own numbers.
 
-    Trains what is missing under `--out` and writes table1.html, .md and .json there. Stop it at any time and
-    run it again: finished trials are kept.
+    Trains what is missing under `--out` and writes table1.html, .md and .json there (rows.html and so on, if
+    only some rows are asked for). Stop it at any time and run it again: finished trials are kept.
 
     softstack table --rows 1 8                the two rows that take seconds
 
@@ -88,21 +97,23 @@ def table(
     numbers = _row_numbers(rows)
     seeds = range(_at_least_one("--trials", trials))
     conditions = [c for n in numbers for c in (TABLE_1[n - 1], corrected(TABLE_1[n - 1])) if c is not None]
-    train_missing(out, conditions, seeds, engine)
+    trained = train_missing(out, conditions, seeds, engine)
     reproduced = report.table(out, numbers, seeds)
     meta = {
         **store.provenance("cuda" if torch.cuda.is_available() else "cpu"),
+        "commit": report.commits(out, conditions, seeds),
+        "trained": trained,
         "cores": os.cpu_count(),
         "seeds": list(seeds),
         "seconds": round(time.perf_counter() - began, 1),
     }
-    report.write(out, reproduced, meta)
+    name = report.write(out, reproduced, meta)
     screen = Table(*report.HEADER)
     for cells in report.cells(reproduced):
         screen.add_row(*(cell.strip("*") for cell in cells))
     _screen().print(screen)
     print(report.verdict(reproduced))
-    print(f"Report: {out / 'table1.html'}, and .md and .json beside it")
+    print(f"Report: {out / name}.html, and .md and .json beside it")
 
 
 @app.command
@@ -112,8 +123,8 @@ def train(
     *,
     options: Options = Options(),  # noqa: B008 (frozen)
     config: Path | None = None,
-    seed: int = 0,
-    trials: int = 1,
+    seed: Whole = 0,
+    trials: Whole = 1,
     out: Path = Path("runs"),
 ) -> None:
     """Train a network on a task and print where its run directory is.
@@ -142,8 +153,7 @@ def train(
     given |= {name: value for name, value in vars(options).items() if value is not None}
     condition = Condition.from_dict(given, str(config) if config else "the command")
     seeds = range(seed, seed + _at_least_one("--trials", trials))
-    if seed < 0:
-        raise BadInput(f"--seed must not be negative; got {seed}")
+    _not_negative("--seed", seed)
     train_missing(out, [condition], seeds, "inline")
     for one in seeds:
         run = store.load(store.place(out, condition, one))
@@ -205,9 +215,9 @@ def sample(
     task: str,
     /,
     *,
-    n: Annotated[int, Parameter(name=["-n", "--n"])] = 10,
+    n: Annotated[int, Parameter(name=["-n", "--n"], converter=_whole)] = 10,
     split: Split = "train",
-    seed: int = 0,
+    seed: Whole = 0,
 ) -> None:
     """Write examples of a task as TSV, as `softstack evaluate --data` reads it.
 
@@ -224,7 +234,7 @@ def sample(
     seed
         the same seed gives the same examples
     """
-    rng = stream(seed, split)
+    rng = stream(_not_negative("--seed", seed), split)
     write_tsv(sys.stdout, tasks.draw(tasks.find(task), rng, _at_least_one("-n", n), split))
 
 
@@ -243,9 +253,11 @@ def trace(run_dir: Path, symbols: str, /, *, out: Path = Path("trace.png")) -> N
     out
         FILE.png, .svg, .html (the figure and its steps in a table) or .json (all that the network did)
     """
-    writers = {".png": "figure", ".svg": "figure", ".html": "page", ".json": "numbers"}
-    if out.suffix not in writers:
-        raise BadInput(f"--out {out} must end in one of {', '.join(writers)}")
+    kinds = (".png", ".svg", ".html", ".json")
+    if out.suffix not in kinds:
+        raise BadInput(f"--out {out} must end in one of {', '.join(kinds)}")
+    if out.is_dir():
+        raise BadInput(f"--out {out} is a directory: name a file")
     run = store.load(run_dir)
     network = store.network(run)
     seen = figures.observe(network, run.condition, symbols.split())
@@ -267,7 +279,11 @@ def trace(run_dir: Path, symbols: str, /, *, out: Path = Path("trace.png")) -> N
 
 @app.command(name="figures")
 def figures_(
-    *, out: Path = Path("figures"), runs: Path = Path("runs/table1"), trials: int = 10, engine: str = "local"
+    *,
+    out: Path = Path("figures"),
+    runs: Path = Path("runs/table1"),
+    trials: Whole = 10,
+    engine: str = "local",
 ) -> None:
     """Draw the paper's Figures 5 and 6: five networks, each on the input that the paper shows.
 
@@ -357,8 +373,12 @@ def _screen() -> Console:
 
 def _row_numbers(rows: Sequence[str] | None) -> list[int]:
     """Rows of Table 1 by number or task."""
-    if not rows:
+    if rows is None:
         return list(range(1, len(TABLE_1) + 1))
+    if not rows:
+        raise BadInput(
+            f"--rows needs numbers from 1 to {len(TABLE_1)}, or names of tasks; leave it out for all"
+        )
     numbers: list[int] = []
     for given in rows:
         found = [n for n, c in enumerate(TABLE_1, 1) if given in (str(n), c.task)]
@@ -374,6 +394,12 @@ def _row_numbers(rows: Sequence[str] | None) -> list[int]:
 def _at_least_one(name: str, given: int) -> int:
     if given < 1:
         raise BadInput(f"{name} must be at least 1; got {given}")
+    return given
+
+
+def _not_negative(name: str, given: int) -> int:
+    if given < 0:
+        raise BadInput(f"{name} must not be negative; got {given}")
     return given
 
 
@@ -395,7 +421,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         app(arguments, exit_on_error=False, error_console=errors)
     except CycloptsError:
         sys.exit(2)  # said already
-    except (BadInput, OSError) as error:
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (BadInput, OSError, MemoryError) as error:
         errors.print(f"softstack: {_sentence(error)}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
@@ -404,6 +432,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _sentence(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for sizes as large as these: ask for less"
     if not isinstance(error, OSError):
         return str(error)
     what = error.strerror or str(error)

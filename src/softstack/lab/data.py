@@ -82,7 +82,7 @@ def write_tsv(file: TextIO, examples: Iterable[Example]) -> None:
 def read_tsv(path: Path, task: "Task") -> list[Example]:
     """The examples of a file, or a BadInput that names the line and what is wrong with it."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise BadInput(f"{path} is not text in UTF-8 ({error.reason} at byte {error.start})") from None
     examples = [_parse(line, task, f"{path}, line {n}: ") for n, line in enumerate(lines, 1) if line.strip()]

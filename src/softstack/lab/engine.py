@@ -65,7 +65,7 @@ def _client(engine: str, units: int) -> Iterator[Any]:
     if engine != "local":
         try:
             client = Client(engine, timeout="10s")
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise BadInput(
                 f"no dask scheduler answers at {engine} ({error}): start one with `dask scheduler`"
             ) from None

@@ -15,7 +15,7 @@ from softstack.lab import tasks
 from softstack.memory import MEMORIES
 from softstack.networks import BufferedStackRNN, StackRNN
 
-NUMERICS = 2
+NUMERICS = 3
 """Raised when a change makes the same condition and seed train to other numbers."""
 
 LOSSES = ("task", "step_mean", "sum")
@@ -66,14 +66,6 @@ class Condition:
     """epochs after which training stops in any case"""
 
     def __post_init__(self) -> None:
-        tasks.find(self.task)
-        for kind, given, accepted in (
-            ("controller", self.controller, CONTROLLERS),
-            ("memory", self.memory, MEMORIES),
-            ("loss", self.loss, LOSSES),
-        ):
-            if given not in accepted:
-                raise unknown(kind, given, accepted)
         for field in fields(self):
             value = getattr(self, field.name)
             if field.type is float and isinstance(value, int) and not isinstance(value, bool):
@@ -84,6 +76,14 @@ class Condition:
                 raise BadInput(f"{field.name} must be at least 1; got {value}")
             if field.type is float and not abs(value) < float("inf"):
                 raise BadInput(f"{field.name} must be finite; got {value}")
+        tasks.find(self.task)
+        for kind, given, accepted in (
+            ("controller", self.controller, CONTROLLERS),
+            ("memory", self.memory, MEMORIES),
+            ("loss", self.loss, LOSSES),
+        ):
+            if given not in accepted:
+                raise unknown(kind, given, accepted)
         for name in ("learning_rate", "weight_decay"):
             if getattr(self, name) < 0:
                 raise BadInput(f"{name} must not be negative; got {getattr(self, name)}")

@@ -13,8 +13,8 @@ from softstack.lab.engine import Progress, Unit, run
 from softstack.lab.experiments import Condition
 
 
-def train_missing(root: Path, conditions: Sequence[Condition], seeds: Sequence[int], where: str) -> None:
-    """Train the trials that `root` does not have, and save each block as it comes."""
+def train_missing(root: Path, conditions: Sequence[Condition], seeds: Sequence[int], where: str) -> int:
+    """Train the trials that `root` does not have, and save each block as it comes: how many those were."""
     units = []
     for condition in conditions:
         left = tuple(seed for seed in seeds if not store.finished(root, condition, seed))
@@ -27,6 +27,7 @@ def train_missing(root: Path, conditions: Sequence[Condition], seeds: Sequence[i
             for trial in trials:
                 store.save(root, trial)
             advance(unit, 0, 0)
+    return there
 
 
 @contextmanager

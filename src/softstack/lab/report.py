@@ -52,6 +52,13 @@ def summary(trials: Sequence[Row]) -> Row:
     }
 
 
+def commits(root: Path, conditions: Sequence[Condition], seeds: Sequence[int]) -> str:
+    """The commits at which trials were trained: one, unless the code changed in between."""
+    paths = [store.place(root, condition, seed) for condition in conditions for seed in seeds]
+    found = {json.loads((path / "provenance.json").read_text())["commit"] or "unknown" for path in paths}
+    return ", ".join(sorted(found))
+
+
 def results(root: Path, condition: Condition, seeds: Sequence[int]) -> list[Row]:
     return [store.load(store.place(root, condition, seed)).result for seed in seeds]
 
@@ -78,19 +85,22 @@ def agrees(row: Row, paper: Row) -> bool:
     return all(row[f"{split}_median"] >= paper[f"{split}_min"] for split in ("dev", "test"))
 
 
-def write(out: Path, rows: list[Row], meta: Row) -> None:
+def write(out: Path, rows: list[Row], meta: Row) -> str:
+    """Write the files, and give the name that they have in common: another one if rows are missing."""
     trials = [
         trial for row in rows for part in (row, row.get("corrected", {})) for trial in part.get("trials", [])
     ]
+    name = "table1" if len(rows) == len(TABLE_1) else "rows"
     texts = {
-        "table1.json": json.dumps(rows, indent=1),
-        "table1.md": markdown(rows, meta),
-        "table1.html": page(rows, meta),
+        f"{name}.json": json.dumps(rows, indent=1),
+        f"{name}.md": markdown(rows, meta),
+        f"{name}.html": page(rows, meta),
         "trials.jsonl": "\n".join(json.dumps(trial) for trial in trials),
         "meta.json": json.dumps(meta, indent=2),
     }
-    for name, text in texts.items():
-        store.write(out / name, text.rstrip("\n").encode() + b"\n")
+    for file, text in texts.items():
+        store.write(out / file, text.rstrip("\n").encode() + b"\n")
+    return name
 
 
 HEADER = (
@@ -138,9 +148,10 @@ def stamp(meta: Row) -> str:
     """Where the numbers come from, in a sentence."""
     seeds = meta["seeds"]
     return (
-        f"Made by `softstack table` at commit {meta['commit'] or 'unknown'}, softstack {meta['softstack']}, "
+        f"Trained by `softstack table` at commit {meta['commit']}, softstack {meta['softstack']}, "
         f"torch {meta['torch']}, Python {meta['python']}, on {meta['device']} ({meta['cores']} cores), "
-        f"seeds {seeds[0]} to {seeds[-1]}, in {meta['seconds'] / 60:.1f} minutes, {meta['time']}."
+        f"seeds {seeds[0]} to {seeds[-1]}; the last call trained {meta['trained']} trials in "
+        f"{meta['seconds'] / 60:.1f} minutes, {meta['time']}."
     )
 
 

@@ -52,8 +52,12 @@ def place(root: Path, condition: Condition, seed: int) -> Path:
 
 
 def finished(root: Path, condition: Condition, seed: int) -> bool:
-    """Whether the trial is there, whole. A renamed directory has all its files, or was tampered with."""
-    return all((place(root, condition, seed) / name).is_file() for name in FILES)
+    """Whether the trial is there and can be read. One that was damaged is made again."""
+    try:
+        load(place(root, condition, seed))
+    except BadInput:
+        return False
+    return True
 
 
 def save(root: Path, trial: Trial) -> Path:
@@ -67,8 +71,8 @@ def save(root: Path, trial: Trial) -> Path:
         for name, content in _contents(trial).items():
             write(temporary / name, content)
         _sync(temporary)
-        if path.exists():  # half there: it cannot be ours, and does not count
-            shutil.rmtree(path)
+        if path.exists():  # damaged: what is left of it is put aside
+            path.rename(Path(tempfile.mkdtemp(prefix=f".damaged-{path.name}-", dir=path.parent)) / path.name)
         temporary.rename(path)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -141,12 +145,13 @@ def load(path: Path) -> Run:
             json.loads(line) for line in (path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
         ]
         numerics, seed, given = config["numerics"], int(config["seed"]), dict(config["condition"])
+        float(result["dev"]), float(result["test"]), int(result["epochs"])
     except (ValueError, KeyError, TypeError) as error:
         raise BadInput(f"{path} cannot be read ({error}): it was damaged, train it again") from None
     if numerics != NUMERICS:
         raise BadInput(
             f"{path} was made by version {numerics} of the numerics and this softstack has {NUMERICS}: "
-            f"train it again, or use softstack {config.get('softstack', 'of its time')}"
+            "train it again with this one"
         )
     return Run(path, Condition.from_dict(given, str(path / "config.toml")), seed, result, epochs)
 

@@ -20,7 +20,7 @@ from torch.nn.functional import cross_entropy, one_hot
 
 from softstack import fused, kernels
 from softstack.lab import tasks
-from softstack.lab.data import Dataset, Example, Split, encode
+from softstack.lab.data import SPLITS, Dataset, Example, Split, encode
 from softstack.lab.experiments import Condition, build
 from softstack.networks import BufferedStackRNN, StackRNN
 
@@ -59,8 +59,10 @@ def examples(condition: Condition, seed: int, split: Split) -> list[Example]:
 def encoded(condition: Condition, given: Sequence[Example], split: Split | None = None) -> Dataset:
     """What the network of a condition is given. Only a buffered one can tell how far strings are padded."""
     task = tasks.find(condition.task)
-    if condition.buffered:
-        return encode(task, given, task.length(split) if split else 0)
+    if condition.buffered:  # a file is padded as the shortest split that is long enough
+        longest = max(len(example.input) for example in given)
+        lengths = [task.length(split)] if split else sorted({task.length(each) for each in SPLITS})
+        return encode(task, given, next((length for length in lengths if length >= longest), longest))
     return encode(task, given).trimmed()
 
 
@@ -113,6 +115,32 @@ def accuracies(network: Network, parameters: Parameters, data: Dataset, letters:
     return right.double() / data.mask.sum((1, 2))
 
 
+class Adam:
+    """Adam with L2 added to the gradient, on one row of numbers a trial.
+
+    Each line is one rounding a number, so that a trial's row does not depend on the others. PyTorch's own
+    rounds its last few numbers another way than the rest, and which those are depends on who is there.
+    """
+
+    def __init__(self, rows: Tensor, learning_rate: float, weight_decay: float) -> None:
+        self.rows = rows  # (P, n), the parameters
+        self.first, self.second, self.steps = torch.zeros_like(rows), torch.zeros_like(rows), 0
+        self.learning_rate, self.weight_decay = learning_rate, weight_decay
+
+    @torch.no_grad()
+    def step(self, gradient: Tensor) -> None:
+        self.steps += 1
+        gradient = gradient + self.rows * self.weight_decay
+        self.first = self.first * 0.9 + gradient * (1 - 0.9)
+        self.second = self.second * 0.999 + (gradient * gradient) * (1 - 0.999)
+        first, second = self.first / (1 - 0.9**self.steps), self.second / (1 - 0.999**self.steps)
+        self.rows.sub_(first / (second.sqrt() + 1e-8) * self.learning_rate)
+
+    def keep(self, places: list[int]) -> None:
+        self.rows = self.rows.detach()[places].requires_grad_()
+        self.first, self.second = self.first[places], self.second[places]
+
+
 class Population:
     """Trials in training. `trials` says which ones, in the order of the parameters' leading axis."""
 
@@ -126,15 +154,18 @@ class Population:
         self.data = {split: stacked(condition, seeds, split, device) for split in ("train", "dev")}
         networks = [initial(condition, seed, device) for seed in seeds]
         self.network = networks[0]  # its own parameters are not used
-        self.parameters = {
-            name: p.detach().requires_grad_() for name, p in stack_module_state(networks)[0].items()
+        self.shapes = {name: p.shape for name, p in self.network.named_parameters()}
+        rows = torch.cat([p.detach().flatten(1) for p in stack_module_state(networks)[0].values()], 1)
+        self.optimiser = Adam(rows.requires_grad_(), condition.learning_rate, condition.weight_decay)
+
+    @property
+    def parameters(self) -> Parameters:
+        """By name, each a part of the rows that the optimiser works on."""
+        parts = self.optimiser.rows.split([shape.numel() for shape in self.shapes.values()], dim=1)
+        return {
+            name: part.unflatten(1, shape)
+            for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
         }
-        self.optimiser = torch.optim.Adam(
-            self.parameters.values(),
-            lr=condition.learning_rate,
-            weight_decay=condition.weight_decay,
-            fused=True,
-        )
 
     def epoch(self) -> tuple[list[float], list[float]]:
         """Train on every string once, each trial in an order of its own; the losses, and dev accuracies."""
@@ -152,9 +183,8 @@ class Population:
     def step(self, rows: Tensor, columns: Tensor) -> Tensor:
         """One batch: the training strings `columns` (P, B) of the trials `rows` (P, 1); the losses (P,)."""
         losses = self.losses(rows, columns)
-        self.optimiser.zero_grad()
-        losses.sum().backward()
-        self.optimiser.step()
+        (gradient,) = torch.autograd.grad(losses.sum(), [self.optimiser.rows])
+        self.optimiser.step(gradient)
         return losses.detach()
 
     def losses(self, rows: Tensor, columns: Tensor) -> Tensor:
@@ -170,12 +200,7 @@ class Population:
         """Go on with the trials at these places alone."""
         self.trials = [self.trials[place] for place in places]
         self.data = {split: Dataset(*(x[places] for x in data)) for split, data in self.data.items()}
-        for p in self.parameters.values():
-            moments = self.optimiser.state[p]
-            for moment in ("exp_avg", "exp_avg_sq"):
-                moments[moment] = moments[moment][places]
-            p.data = p.data[places]
-            p.grad = None
+        self.optimiser.keep(places)
 
 
 def train(

@@ -4,7 +4,7 @@ from typing import Protocol
 
 import numpy as np
 
-from softstack.errors import unknown
+from softstack.errors import BadInput, unknown
 from softstack.lab.data import Example, Split
 from softstack.lab.tasks.agreement import Agreement
 from softstack.lab.tasks.formula import Formula
@@ -62,5 +62,8 @@ def draw(task: Task, rng: np.random.Generator, n: int, split: Split) -> list[Exa
         return [task.example(symbols) for symbols in task.sample(rng, n, split)]
     distinct: dict[tuple[str, ...], None] = {}
     while len(distinct) < n:
+        before = len(distinct)
         distinct.update(dict.fromkeys(task.sample(rng, n, split)))
+        if len(distinct) - before < n / 1000:
+            raise BadInput(f"{task.name} has too few distinct test strings for {n} of them: ask for fewer")
     return [task.example(symbols) for symbols in list(distinct)[:n]]

@@ -16,8 +16,8 @@ GRAMMAR = Grammar.parse(
     """
     S -> NPsing has | NPplur have
     NP -> NPsing | NPplur
-    NPsing -> the lobster | the lobster PP | the lobster Relsing
-    NPplur -> the lobsters | the lobsters PP | the lobsters Relplur
+    NPsing -> the lobster (PP | Relsing)
+    NPplur -> the lobsters (PP | Relplur)
     PP -> in NP
     Relsing -> that has VP | Relobj
     Relplur -> that have VP | Relobj
