@@ -292,7 +292,7 @@ def test_counts_by_depth_agree_with_nltk(grammar):
     assert count_strings(grammar, depth) == len(generated)
     assert set(enumerate_strings(grammar, depth)) == set(generated)
     for budget in (0, 30, 1 << 17):  # none, some or all of it from tables
-        tables = sampling._Tables(BinaryForm.of(grammar), budget)
+        tables = sampling.Tables(BinaryForm.of(grammar), budget)
         letters = BinaryForm.of(grammar).letters
         for w in itertools.chain(list(generated)[:40], *(words(n, grammar.terminals) for n in range(4))):
             assert tables.derivations("".join(letters[s] for s in w), depth) == generated[w]
@@ -355,7 +355,7 @@ def test_derivations_of_one_string():
 def test_derivations_of_parenthesis_strings_without_tables_and_with():
     strings = list(enumerate_strings(PARENTHESIS, 6))[::25]
     numbers = [derivations(PARENTHESIS, w, 6) for w in strings]
-    table = sampling._Tables(BinaryForm.of(PARENTHESIS), 1 << 17).level(6).tables[0]
+    table = sampling.Tables(BinaryForm.of(PARENTHESIS), 1 << 17).level(6).tables[0]
     letters = BinaryForm.of(PARENTHESIS).letters
     assert numbers == [table["".join(letters[s] for s in w)] for w in strings]
 
@@ -466,7 +466,7 @@ def test_ranks_and_derivations_correspond(grammar):
     spell = {letter: terminal for terminal, letter in BinaryForm.of(grammar).letters.items()}
     by_depth = sampling._by_depth(grammar)
     for budget in (0, 10, 1 << 17):
-        listing = sampling._Tables(BinaryForm.of(grammar), budget).listing
+        listing = sampling.Tables(BinaryForm.of(grammar), budget).listing
         drawn = (by_depth.unrank(depth, r, listing) for r in range(generated.total()))
         assert Counter(tuple(spell[s] for s in w) for w in drawn) == generated
     if not BinaryForm.of(grammar).loop:

@@ -140,10 +140,7 @@ def networks(T: int) -> Iterator[Timing]:
     results: dict[str, list[Tensor]] = {}
     for name, population in populations.items():
         losses = population.losses(rows, columns)
-        results[name] = [
-            losses.detach(),
-            *torch.autograd.grad(losses.sum(), list(population.parameters.values())),
-        ]
+        results[name] = [losses.detach(), *torch.autograd.grad(losses.sum(), population.optimiser.rows)]
     agree(case, results["fused"], results["vectorised"])
     for name, population in populations.items():
         yield Timing(case, T, name, clock(population.step, rows, columns))

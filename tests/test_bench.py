@@ -1,0 +1,40 @@
+"""The benchmark: what it times agrees, and what does not agree it refuses to time."""
+
+import pytest
+import torch
+
+from softstack.errors import BadInput
+from softstack.lab import bench
+
+
+def test_scans_are_timed_side_by_side():
+    timings = list(bench.scans({"fused": 32, "vectorised": 32, "literal": 8}, 2, 3, (8, 32)))
+    assert [(t.T, t.implementation) for t in timings] == [
+        (8, "fused"), (8, "vectorised"), (8, "literal"), (32, "fused"), (32, "vectorised"),
+    ]  # fmt: skip
+    assert all(t.seconds > 0 for t in timings)
+
+
+def test_worst_cases_and_networks_are_timed():
+    assert [t.case.split("strengths ")[1] for t in bench.worst(2, 2, 16)] == list(bench.STRENGTHS)
+    assert [t.implementation for t in bench.networks(24)] == ["fused", "vectorised", "nn.LSTM"]
+
+
+def test_what_differs_is_not_timed(monkeypatch):
+    monkeypatch.setitem(bench.SCANS, "vectorised", lambda v, u, d: 2 * bench.reference(v, u, d))
+    with pytest.raises(BadInput, match="two implementations differ by .*, so they are not timed"):
+        list(bench.scans({"fused": 8, "vectorised": 8}, 2, 3, (8,)))
+
+
+def test_the_literal_loop_is_the_reference():
+    given = bench.instructions(2, 7, 3)
+    for ours, theirs in zip(
+        bench.both_ways(bench.literal, given), bench.both_ways(bench.reference, given), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_growth_is_a_slope_and_the_plot_has_its_lines():
+    timings = [bench.Timing("c", T, "fused", 1e-6 * T**1.5) for T in (1024, 4096, 16384)]
+    assert bench.exponent(timings, "c") == pytest.approx(1.5)
+    assert len(bench.plot(timings).axes[0].lines) == 1
