@@ -22,7 +22,7 @@ def test_worst_cases_and_networks_are_timed():
 
 def test_what_differs_is_not_timed(monkeypatch):
     monkeypatch.setitem(bench.SCANS, "vectorised", lambda v, u, d: 2 * bench.reference(v, u, d))
-    with pytest.raises(BadInput, match="two implementations differ by .*, so they are not timed"):
+    with pytest.raises(BadInput, match=r"two implementations differ by .*, so they are not timed"):
         list(bench.scans({"fused": 8, "vectorised": 8}, 2, 3, (8,)))
 
 
