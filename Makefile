@@ -16,6 +16,7 @@ figures: $(VENV)/.lab $(VENV)/.kernels
 test: $(VENV)/.dev $(VENV)/.kernels
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/pytest tests/test_grammar.py -k within_a_second  # timed, so without coverage
 	$(BIN)/pytest -n 2 --cov --cov-report=term
 
 # The published results: what `make table` and `make figures` made, put where the README shows it.
