@@ -165,7 +165,10 @@ def _nearest_lengths(grammar: Grammar, length: int) -> str:
     shortest = _tables(grammar).shortest()[0]
     if length < shortest:
         return f"{shortest}, the shortest that has one"
-    has_one = lambda n: count_derivations_of_length(grammar, n) > 0  # noqa: E731
+
+    def has_one(n: int) -> bool:
+        return count_derivations_of_length(grammar, n) > 0
+
     below = next(filter(has_one, range(length, -1, -1)))
     above = next(filter(has_one, range(length, length + 100)), None)
     return f"{below}, the longest that has one" if above is None else f"{below} or {above}, the nearest"

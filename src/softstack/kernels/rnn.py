@@ -200,7 +200,7 @@ class RNN(torch.autograd.Function):
         options = (ctx.core, ctx.memory, ctx.ragged, ctx.buffered, ctx.needs_input_grad[0])
         arguments = (*ctx.saved_tensors, *given, *options)
         # to be differentiated again it must say that it cannot be; that costs, so only where it may be
-        made = RNNBackward.apply(*arguments) if torch.is_grad_enabled() else rnn_backward_op(*arguments)  # type: ignore[no-untyped-call]
+        made = RNNBackward.apply(*arguments) if torch.is_grad_enabled() else rnn_backward_op(*arguments)  # type: ignore[no-untyped-call]  # torch's apply
         return (*made[:12], None, *made[12:], None, None, None, None, None)
 
 
@@ -248,7 +248,7 @@ def run(
     h0, c0 = (*h, none, none)[:2]
     strengths, i, steps = buffer or Input(none, x.new_zeros(P, B), T)
     each = torch.full((P, B), steps) if lengths is None else lengths.to(x.device, torch.int64)
-    y, hT, cT, rT, VT, sT, left, iT, o, *_ = RNN.apply(  # type: ignore[no-untyped-call]
+    y, hT, cT, rT, VT, sT, left, iT, o, *_ = RNN.apply(  # type: ignore[no-untyped-call]  # torch's apply
         x, *weights, V, s, h0, c0, r, each, strengths, i,
         CORES[core], MEMORIES[memory], steps, lengths is not None, buffer is not None,
     )  # fmt: skip

@@ -161,7 +161,7 @@ class Scan(torch.autograd.Function):
         gs = torch.zeros_like(s) if gs is None else gs
         arguments = (V, lengths, ctx.lifo, s, *log, gr, gs)
         # to be differentiated again it must say that it cannot be; that costs, so only where it may be
-        made = ScanBackward.apply(*arguments) if torch.is_grad_enabled() else scan_backward_op(*arguments)  # type: ignore[no-untyped-call]
+        made = ScanBackward.apply(*arguments) if torch.is_grad_enabled() else scan_backward_op(*arguments)  # type: ignore[no-untyped-call]  # torch's apply
         return (*made, None, None)
 
 
@@ -175,5 +175,5 @@ def scan(
         return r.squeeze(0), s.squeeze(0)
     if lengths is None:
         lengths = torch.full((V.shape[0],), u.shape[1], device=V.device)
-    r, s, *_ = Scan.apply(V, u, d, s0, lengths.to(V.device, torch.int64), lifo)  # type: ignore[no-untyped-call]
+    r, s, *_ = Scan.apply(V, u, d, s0, lengths.to(V.device, torch.int64), lifo)  # type: ignore[no-untyped-call]  # torch's apply
     return r, s

@@ -7,6 +7,7 @@ write nothing; what is done with a result is the caller's affair.
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -34,7 +35,7 @@ def run(units: Sequence[Unit], engine: str, progress: Progress) -> Iterator[tupl
     """Each unit with its trials, in the order in which they finish."""
     if engine == "inline":
         for unit in units:
-            yield unit, train(*unit, device(), lambda e, n, unit=unit: progress(unit, e, n))  # type: ignore[misc]
+            yield unit, train(*unit, device(), partial(progress, unit))
     elif engine == "local" or engine.startswith(("tcp://", "tls://")):
         yield from _distributed(units, engine, progress)
     else:
