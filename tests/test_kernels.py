@@ -154,9 +154,9 @@ def test_a_population_is_one_call(network, controller, generator):
     parameters = {name: p.detach().requires_grad_() for name, p in stacked.items()}
     own = {name.removeprefix("cell."): p for name, p in parameters.items()}
     direct = (
-        fused.population(nets[0].cell, own, x)
+        fused.population(nets[0].cell, own, x, "cpu")
         if network == "plain"
-        else fused.buffered_population(nets[0].cell, own, x, nets[0].steps(6), nets[0].discard_first)
+        else fused.buffered_population(nets[0].cell, own, x, "cpu", nets[0].steps(6), nets[0].discard_first)
     )
     for y in (vmap(lambda p, x: functional_call(nets[0], p, (x,))[0])(parameters, x), direct):
         grads = torch.autograd.grad(y.square().sum(), list(parameters.values()))
@@ -205,13 +205,13 @@ def test_operators_are_registered_as_torch_wants(memory, generator):
 
     v, u, d = instructions("random", generator, 2, 5, 3)
     lengths = torch.tensor([5, 3])
-    torch.library.opcheck(scan_op, (v, u, d, torch.zeros(2, 0, **DOUBLE), lengths, memory == "stack"))
+    torch.library.opcheck(scan_op, (v, u, d, torch.zeros(2, 0, **DOUBLE), lengths, memory == "stack", False))
     net = ss.StackRNN(3, 4, "lstm", 5, memory, **DOUBLE)
     state = net.cell.init((2,), v)
     weights = fused.weights_of("lstm", {k: p.detach() for k, p in net.cell.named_parameters()})
     arguments = (v, *weights, *state.memory, *state.h, state.r, lengths, v[..., :0, 0], v[:, 0, 0])
     torch.library.opcheck(
-        rnn_op, (*(z.unsqueeze(0) for z in arguments), CORES["lstm"], MEMORIES[memory], 5, True, False),
+        rnn_op, (*(z.unsqueeze(0) for z in arguments), CORES["lstm"], MEMORIES[memory], 5, True, False, False),
         test_utils=("test_schema", "test_autograd_registration", "test_faketensor"),
     )  # fmt: skip
 
@@ -273,8 +273,8 @@ def test_what_does_not_fit_falls_back_or_says_so():
         ss.BadInput, match="backend 'cpu' does not fit this call: there is no kernel for the mlp"
     ):
         mlp(x)
-    with pytest.raises(ss.BadInput, match="backend 'gpu' asks for a fused kernel and this version has none"):
-        ss.stack_scan(torch.zeros(1, 2, 3), torch.zeros(1, 2), torch.zeros(1, 2), backend="gpu")
+    with pytest.raises(ss.BadInput, match="backend 'gpu' does not fit this call: its tensors are on meta"):
+        ss.stack_scan(*(torch.zeros(1, 2, *more, device="meta") for more in ((3,), (), ())), backend="gpu")
 
 
 def test_exp_sigmoid_and_tanh():

@@ -31,7 +31,12 @@ def why_not(cell: StackCell, x: Tensor, steps: int, return_trace: bool) -> str:
 
 
 def run(
-    cell: StackCell, x: Tensor, state: State, lengths: Tensor | None, buffer: "Input | None" = None
+    cell: StackCell,
+    x: Tensor,
+    state: State,
+    lengths: Tensor | None,
+    kernel: str,
+    buffer: "Input | None" = None,
 ) -> "Final":
     """x (B, T, input_size), or the items of an input buffer, and the state before it; the batch axis may be
     missing. What comes out has the same axes."""
@@ -57,6 +62,7 @@ def run(
         cell.controller_name,
         cell.memory_name,
         None if buffer is None else rnn.Input(grow(buffer.strengths), grow(buffer.i), buffer.steps),
+        kernel == "gpu",
     )
     h = tuple(map(shrink, made.h))
     return rnn.Final(*(h if part is made.h else shrink(part) for part in made))  # type: ignore[arg-type]  # h alone is a tuple
@@ -66,30 +72,34 @@ def state_of(final: "Final") -> State:
     return State(final.h, MemoryState(final.V, final.s), final.r)
 
 
-def population(cell: StackCell, parameters: dict[str, Tensor], x: Tensor) -> Tensor:
+def population(cell: StackCell, parameters: dict[str, Tensor], x: Tensor, kernel: str) -> Tensor:
     """P networks like `cell`, each over its own sequences: x (P, B, T, k) -> y (P, B, T, K)."""
-    return _population(cell, parameters, x, None).y
+    return _population(cell, parameters, x, kernel, None).y
 
 
 def buffered_population(
-    cell: StackCell, parameters: dict[str, Tensor], x: Tensor, steps: int, discard_first: bool
+    cell: StackCell, parameters: dict[str, Tensor], x: Tensor, kernel: str, steps: int, discard_first: bool
 ) -> Tensor:
     """P buffered networks like `cell`, each over its own sequences: x (P, B, T, k) -> y (P, B, steps, K)."""
     from softstack.kernels.rnn import Input
 
-    final = _population(cell, parameters, x, Input(x.new_ones(x.shape[:3]), x.new_zeros(x.shape[:2]), steps))
+    buffer = Input(x.new_ones(x.shape[:3]), x.new_zeros(x.shape[:2]), steps)
+    final = _population(cell, parameters, x, kernel, buffer)
     output = MemoryState(final.y.flatten(0, 1), final.o.flatten(0, 1))
-    y = buffers.read_off(output, steps, discard_first=discard_first, backend="cpu")
+    y = buffers.read_off(output, steps, discard_first=discard_first, backend=kernel)
     return y.view(*x.shape[:2], *y.shape[1:])
 
 
-def _population(cell: StackCell, parameters: dict[str, Tensor], x: Tensor, buffer: "Input | None") -> "Final":
+def _population(
+    cell: StackCell, parameters: dict[str, Tensor], x: Tensor, kernel: str, buffer: "Input | None"
+) -> "Final":
     from softstack.kernels import rnn
 
     state = cell.init(x.shape[:2], x)
     weights = weights_of(cell.controller_name, parameters)
     (V, s), r = state.memory, state.r
-    return rnn.run(x, weights, state.h, V, s, r, None, cell.controller_name, cell.memory_name, buffer)
+    names = cell.controller_name, cell.memory_name
+    return rnn.run(x, weights, state.h, V, s, r, None, *names, buffer, kernel == "gpu")
 
 
 def weights_of(controller: str, p: dict[str, Tensor]) -> "Weights":

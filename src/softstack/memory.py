@@ -222,11 +222,12 @@ def scan(
     if lengths is not None:
         live = running(lengths, v)  # (B, T)
         v, u, d = (only_where(live, x) for x in (v, u, d))
-    if kernels.choose(backend, v) == "cpu":
+    kernel = kernels.choose(backend, v)
+    if kernel != "reference":
         from softstack.kernels.scan import scan as fused
 
         V = torch.cat((state.V, v), -2)
-        r, s = fused(V, u, d, state.s, lengths, isinstance(memory, Stack))
+        r, s = fused(V, u, d, state.s, lengths, isinstance(memory, Stack), kernel == "gpu")
         return r, MemoryState(V, s)
     reads = []
     for v_t, u_t, d_t in zip(v.unbind(-2), u.unbind(-1), d.unbind(-1), strict=True):

@@ -96,8 +96,9 @@ class StackRNN(nn.Module):
         live = None if lengths is None else running(lengths, x)  # (B, T)
         x = x if live is None else only_where(live, x)
         reason = fused.why_not(self.cell, x, x.shape[-2], return_trace)
-        if kernels.choose(self.backend, x, reason) != "reference":
-            final = fused.run(self.cell, x, state, lengths)
+        kernel = kernels.choose(self.backend, x, reason)
+        if kernel != "reference":
+            final = fused.run(self.cell, x, state, lengths, kernel)
             return final.y, fused.state_of(final)
         outputs: list[Tensor] = []
         steps: list[Step] = []
@@ -219,8 +220,9 @@ class BufferedStackRNN(nn.Module):
         network, input, i, output = state
         input = buffers.fill(input, x, None if filled is None else filled.to(x.dtype))
         reason = fused.why_not(self.cell, x, steps, return_trace)
-        if kernels.choose(self.backend, x, reason) != "reference":
-            return self._fused(BufferedState(network, input, i, output), each, steps)
+        kernel = kernels.choose(self.backend, x, reason)
+        if kernel != "reference":
+            return self._fused(BufferedState(network, input, i, output), each, steps, kernel)
         trail: list[Step] = []
         for t in range(steps):
             now = None if each is None else t < each  # (B,)
@@ -239,12 +241,14 @@ class BufferedStackRNN(nn.Module):
         y = self._read_off(output)
         return (y, state, gather(trail, self.cell, x)) if return_trace else (y, state)
 
-    def _fused(self, state: BufferedState, each: Tensor | None, steps: int) -> tuple[Tensor, BufferedState]:
+    def _fused(
+        self, state: BufferedState, each: Tensor | None, steps: int, kernel: str
+    ) -> tuple[Tensor, BufferedState]:
         """The same through a kernel, from buffers that are filled."""
         from softstack.kernels.rnn import Input
 
         buffer = Input(state.input.s, state.i, steps)
-        final = fused.run(self.cell, state.input.V, state.network, each, buffer)
+        final = fused.run(self.cell, state.input.V, state.network, each, kernel, buffer)
         output = MemoryState(
             torch.cat((state.output.V, final.y), -2), torch.cat((state.output.s, final.o), -1)
         )
@@ -253,9 +257,8 @@ class BufferedStackRNN(nn.Module):
 
     def _read_off(self, output: MemoryState) -> Tensor:
         with full_precision(output.s):
-            backend = "reference" if self.backend == "reference" else "auto"
             items = output.s.shape[-1]
-            return buffers.read_off(output, items, discard_first=self.discard_first, backend=backend)
+            return buffers.read_off(output, items, discard_first=self.discard_first, backend=self.backend)
 
     def _count(self, length: int) -> int:
         steps = self.steps(length)

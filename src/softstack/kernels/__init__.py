@@ -5,6 +5,7 @@ rounding. `explain` says what would run, and why.
 """
 
 import importlib.util
+import os
 
 import torch
 from torch import Tensor
@@ -25,32 +26,44 @@ def why_not_cpu(x: Tensor) -> str:
     """Why the kernels of the CPU do not fit a call with tensors like x; "" where they do."""
     if x.device.type != "cpu":
         return f"its tensors are on {x.device}"
+    return _lacks(x, "numba")
+
+
+def why_not_gpu(x: Tensor) -> str:
+    """The same for those of the GPU, which Triton can also interpret on the CPU, slowly, to test them."""
+    if x.device.type != "cuda" and not (x.device.type == "cpu" and os.environ.get("TRITON_INTERPRET") == "1"):
+        return f"its tensors are on {x.device}"
+    return _lacks(x, "triton")
+
+
+def _lacks(x: Tensor, compiler: str) -> str:
     if x.dtype not in DTYPES:
         return f"its dtype is {x.dtype}, and kernels compute in float32 and float64"
-    if importlib.util.find_spec("numba") is None:
-        return "numba is not installed"
-    return ""
+    return "" if importlib.util.find_spec(compiler) else f"{compiler} is not installed"
+
+
+WHY_NOT = {"cpu": why_not_cpu, "gpu": why_not_gpu}
+
+
+def _weigh(backend: str, x: Tensor, why_not: str) -> tuple[str, str]:
+    """The kernel that is considered, and what stands against it."""
+    require(backend)
+    kernel = ("gpu" if x.is_cuda else "cpu") if backend in ("auto", "reference") else backend
+    reason = "it was asked for" if backend == "reference" else WHY_NOT[kernel](x) or why_not
+    return kernel, reason
 
 
 def choose(backend: str, x: Tensor, why_not: str = "") -> str:
-    """'cpu' or 'reference' for a call with tensors like x, given what else may stand against a kernel."""
-    require(backend)
-    if backend == "reference":
-        return "reference"
-    if backend == "gpu":
-        raise BadInput("backend 'gpu' asks for a fused kernel and this version has none: use 'auto'")
-    reason = why_not_cpu(x) or why_not
-    if not reason:
-        return "cpu"
-    if backend == "cpu":
-        raise BadInput(f"backend 'cpu' does not fit this call: {reason}; use 'auto' or 'reference'")
-    return "reference"
+    """'cpu', 'gpu' or 'reference' for a call with tensors like x; `why_not` is what else stands against a
+    kernel."""
+    kernel, reason = _weigh(backend, x, why_not)
+    if backend in WHY_NOT and reason:
+        raise BadInput(f"backend {backend!r} does not fit this call: {reason}; use 'auto' or 'reference'")
+    return "reference" if reason else kernel
 
 
 def explain(backend: str, x: Tensor, why_not: str = "") -> str:
     """Which backend runs for tensors like x, and why, in a sentence."""
-    chosen = choose(backend, x, why_not)
-    if chosen == "cpu":
-        return "cpu: the fused kernel runs"
-    reason = "it was asked for" if backend == "reference" else why_not_cpu(x) or why_not
-    return f"reference: {reason}"
+    if choose(backend, x, why_not) == "reference":
+        return f"reference: {_weigh(backend, x, why_not)[1]}"
+    return f"{choose(backend, x, why_not)}: the fused kernel runs"

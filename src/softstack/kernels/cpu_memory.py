@@ -1,95 +1,105 @@
 """One step of a stack or a queue in amortised constant time, and its reverse. README.md derives both.
 
-    V (B, N, m)   vectors, slot by slot; step t pushes into its own slot and nothing else is ever moved
-    s (B, N)      strengths now
-    after (B, N)  the next cell in the order in which cells are met, END if none
-    gone (B, N)   a cell's strength just before it was emptied
+    V (B, N, m)   vectors, slot by slot; step t pushes into its own slot and nothing is ever moved
+    link (B, N)   the cell that is met after this one, END if none
+    level (B, N)  its strength when this one is met
 
-A row b of these is a sequence. `head` is the cell met first; a queue also keeps its `tail`.
+A row b of these is a sequence. `head` is the cell met first and `strength` what it holds. What is written in
+a step is not changed by a later one, so that nothing has to be undone on the way back; but a queue's chain
+has grown since, and ends for step t at `last`, the slot that t filled.
 """
 
 from numba import njit
 
 END = -1
 
+fast = {"cache": True, "nogil": True, "error_model": "numpy"}
+inline = {**fast, "forceinline": True}  # a call costs more than these do: twice the time of a scan
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def link(s, after, b, n, lifo):
-    """Chain the cells of the first n slots that hold anything: head and tail."""
+
+@njit(**inline)
+def start(s0, link, level, b, lifo):
+    """Chain the cells that are there before the first step, with strengths s0[b]: the head and its strength.
+
+    A stack's chain leaves empty cells out; a queue's begins with one that is not.
+    """
+    zero = s0.dtype.type(0)
+    n = s0.shape[1]
     head = END
-    tail = END
     for i in range(n):
-        after[b, i] = END
-        if s[b, i] > 0:
-            if lifo:
-                after[b, i] = head
-                head = i
-            else:
-                if tail == END:
-                    head = i
-                else:
-                    after[b, tail] = i
-                tail = i
-    return head, tail
+        if lifo:
+            link[b, i] = head
+            level[b, i] = s0[b, head] if head != END else zero
+        else:
+            link[b, i] = i + 1 if i + 1 < n else END
+            level[b, i] = s0[b, i + 1] if i + 1 < n else zero
+        if s0[b, i] > 0 and (lifo or head == END):
+            head = i
+    return head, s0[b, head] if head != END else zero
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def pop(s, after, gone, b, head, u):
-    """Take u, nearest cell first: the new head, and the `old` strength of the cell that keeps a part of it,
-    -1 if there is none."""
-    real = s.dtype.type
+@njit(**inline)
+def pop(link, level, b, head, strength, u):
+    """Take u, nearest cell first: the new head, and what is left of it."""
+    real = level.dtype.type
     met = 0.0
     while head != END:
-        strength = s[b, head]
-        left = real(u - real(met))
-        if strength > 0 and not left > 0:
-            break
-        if strength > left:
-            s[b, head] = strength - left
-            return head, strength
-        gone[b, head] = strength
-        s[b, head] = 0
+        if strength > 0:
+            left = real(u - real(met))
+            if not left > 0:
+                break
+            if strength > left:
+                return head, real(strength - left)
         met += strength
-        head = after[b, head]
-    return head, real(-1)
+        strength = level[b, head]
+        head = link[b, head]
+    return head, strength
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def push(s, after, b, head, tail, slot, d, lifo):
-    """V[b, slot] joins with strength d: head and tail."""
-    s[b, slot] = d
+@njit(**inline)
+def push(link, level, b, head, strength, slot, d, lifo):
+    """V[b, slot] joins with strength d: the new head and its strength."""
     if lifo:
-        after[b, slot] = head
-        return slot, tail
-    after[b, slot] = END
+        link[b, slot], level[b, slot] = head, strength
+        return slot, d
+    link[b, slot], level[b, slot] = END, 0
+    if slot > 0:
+        link[b, slot - 1], level[b, slot - 1] = slot, d
     if head == END:
-        return slot, slot
-    after[b, tail] = slot
-    return head, slot
+        return slot, d
+    return head, strength
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def read(V, s, after, b, head, r):
+@njit(**inline)
+def read(V, link, level, b, head, strength, r):
     """Into r (m,): the nearest cells, until strength 1 is used up."""
-    real = s.dtype.type
+    real = level.dtype.type
     m = V.shape[2]
     for k in range(m):
         r[k] = 0
-    met = 0.0
-    cell = head
-    while cell != END:
-        rho = real(1 - real(met))
-        if not rho > 0:
-            break
-        strength = s[b, cell]
+    met, rho = 0.0, real(1)
+    while head != END and rho > 0:
         w = min(strength, rho)
         for k in range(m):
-            r[k] += w * V[b, cell, k]
+            r[k] += w * V[b, head, k]
         met += strength
-        cell = after[b, cell]
+        rho = real(1 - real(met))
+        strength = level[b, head]
+        head = link[b, head]
 
 
-@njit(nogil=True, error_model="numpy")
+@njit(**inline)
+def finish(s, link, level, b, head, strength):
+    """s[b]: what every cell holds at the end."""
+    for i in range(s.shape[1]):
+        s[b, i] = 0
+    while head != END:
+        s[b, head] = strength
+        strength = level[b, head]
+        head = link[b, head]
+
+
+@njit(**inline)
 def dot(V, b, slot, g):
     """Four sums side by side, always in the same order."""
     m = V.shape[2]
@@ -105,82 +115,78 @@ def dot(V, b, slot, g):
     return (p + q) + (r + s)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def unread(V, s, after, b, head, slot, lifo, gr, gs, gV, q):
+@njit(**inline)
+def unread(V, link, level, b, head, strength, last, slot, behind, gr, gs, gV):
     """The reverse of `read`: from gr, what r adds to the gradients gs[b] of strengths and gV[b] of vectors.
 
-    `slot` is the cell that was pushed just before, END if none was. q (N,) is room to work in.
+    `slot` is the cell that was pushed just before, END if none was; `behind` says that this was with strength
+    0 and at the end of a queue.
     """
-    real = s.dtype.type
+    real = level.dtype.type
     m = V.shape[2]
-    met = 0.0
-    cell = head
-    count = 0
-    through = real(0)  # the gradient that goes through the one rho that was the smaller
-    while cell != END:
-        rho = real(1 - real(met))
-        if not rho > 0:
-            break
-        strength = s[b, cell]
-        w = min(strength, rho)
-        along = dot(V, b, cell, gr)
+    met, rho = 0.0, real(1)
+    cell, holds = head, strength
+    while END < cell <= last and holds < rho:  # read whole
         for k in range(m):
-            gV[b, cell, k] += w * gr[k]
-        if strength < rho:
-            q[count] = along
-        else:
-            through = along if strength > rho else real(0.5) * along  # a tie gives each half
-            q[count] = along - through
-        count += 1
-        met += strength
-        cell = after[b, cell]
-    if cell != END and slot != END and not lifo and not s[b, slot] > 0:
-        gs[b, slot] += real(0.5) * dot(V, b, slot, gr)  # pushed with 0 behind a full read: s = rho = 0
-    cell = head
-    for j in range(count):
-        if s[b, cell] > 0 or cell == slot:  # an older empty cell has slope 0
-            gs[b, cell] += q[j] - (through if j < count - 1 else real(0))
-        cell = after[b, cell]
+            gV[b, cell, k] += holds * gr[k]
+        if holds > 0 or cell == slot:  # an older empty cell has slope 0
+            gs[b, cell] += dot(V, b, cell, gr)
+        met += holds
+        rho = real(1 - real(met))
+        holds = level[b, cell]
+        cell = link[b, cell]
+    if not END < cell <= last:
+        return
+    if behind:
+        gs[b, slot] += real(0.5) * dot(V, b, slot, gr)  # after a full read: s = rho = 0, a tie
+    if rho > 0:  # a part of this one
+        for k in range(m):
+            gV[b, cell, k] += rho * gr[k]
+        through = dot(V, b, cell, gr)  # goes through rho, which is 1 less all strengths before
+        if not holds > rho:  # a tie gives each half
+            through *= real(0.5)
+            gs[b, cell] += through
+        final = cell
+        cell, holds = head, strength
+        while cell != final:
+            if holds > 0 or cell == slot:
+                gs[b, cell] -= through
+            holds = level[b, cell]
+            cell = link[b, cell]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def unpush(s, after, gs, b, head, slot, lifo):
-    """The reverse of `push`: the gradient of d, and the head before."""
-    gd = gs[b, slot]
-    gs[b, slot] = 0
-    s[b, slot] = 0
-    if lifo:
-        return gd, after[b, slot]
-    return gd, END if head == slot else head
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def unpop(s, after, gone, gs, b, head, before, old, slot, lifo):
-    """The reverse of `pop`: the gradient of u. `head` is the first cell after it, `before` the first before
-    it, and `slot` the cell that was pushed after it, END if none was."""
-    real = s.dtype.type
-    gp = real(0)
-    if old >= 0:  # of this cell a part was taken, and all of those before it
-        gp = gs[b, head]
-        s[b, head] = old
-    cell = before
-    while cell != head and cell != END and cell != slot:
-        s[b, cell] = gone[b, cell]
-        gs[b, cell] = gp if gone[b, cell] > 0 or lifo else real(0)
-        cell = after[b, cell]
+@njit(**inline)
+def unpop(link, level, b, head, before, strength, last, u, lifo, gs):
+    """The reverse of `pop`: the gradient of u. `head` is the first cell after it, END if none was left, and
+    `before` the first before it, with its strength then."""
+    real = level.dtype.type
+    met = 0.0
+    cell, holds = before, strength
+    while cell != head and END < cell <= last:
+        met += holds
+        holds = level[b, cell]
+        cell = link[b, cell]
+    # of the cell at `head` a part was taken, and all of those before it
+    gp = gs[b, head] if head != END and real(u - real(met)) > 0 else real(0)
+    cell, holds = before, strength
+    while cell != head and END < cell <= last:
+        gs[b, cell] = gp if holds > 0 or lifo else real(0)
+        holds = level[b, cell]
+        cell = link[b, cell]
     return -gp
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def unlink(s, gs, b, n, gu, head, lifo):
+@njit(**inline)
+def unlink(s0, gs, b, gu, head, lifo):
     """After the first step's `unpop` gave gu: the gradients of cells that came in empty, which no chain
     holds. `head` is the cell of which a part was taken; those before it are in what was met before it."""
-    for i in range(n):
-        if not s[b, i] > 0 and (i > head if lifo else i < head):
-            gs[b, i] = -gu
+    if gu != 0:
+        for i in range(s0.shape[1]):
+            if not s0[b, i] > 0 and (i > head if lifo else i < head):
+                gs[b, i] = -gu
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**inline)
 def settle(s, gs, b, last):
     """Before all that: an empty cell has slope 0, unless it is `last`, pushed by the very last step."""
     for i in range(s.shape[1]):

@@ -27,18 +27,28 @@ from softstack.kernels.cpu_cells import (
     untanh,
 )
 from softstack.kernels.cpu_lanes import LANES, add_map, add_outer
-from softstack.kernels.cpu_memory import END, link, pop, push, read, settle, unlink, unpop, unpush, unread
+from softstack.kernels.cpu_memory import (
+    END,
+    fast,
+    finish,
+    pop,
+    push,
+    read,
+    settle,
+    start,
+    unlink,
+    unpop,
+    unread,
+)
 
 LINEAR, RNN, GRU, LSTM = range(4)
 STACK, QUEUE, NONE = range(3)
 
-fast = {"cache": True, "nogil": True, "error_model": "numpy"}
-
 
 @njit(**fast)
 def layout(core, memory, B, T, k, m, H, A, N, n_in):
-    """Where on a model's tape begin x, h, c, r, acts, gates, gone, old, those two of the input buffer, and
-    the end. n_in is the number of items of the input buffer, -1 without one."""
+    """Where on a model's tape begin x, h, c, r, acts, gates, the memory's level and top, those of the input
+    buffer, and the end. n_in is the number of items of the input buffer, -1 without one."""
     per_row = T * -(-B // LANES) * LANES
     more = -(-B // LANES) * LANES  # h, c and r have T + 1 steps
     h = per_row * k
@@ -46,11 +56,11 @@ def layout(core, memory, B, T, k, m, H, A, N, n_in):
     r = c + ((per_row + more) * H if core == LSTM else 0)
     acts = r + (per_row + more) * m
     gates = acts + per_row * A
-    gone = gates + (per_row * 4 * H if core >= GRU else 0)
-    old = gone + (B * N if memory != NONE else 0)
-    gone_in = old + (B * T if memory != NONE else 0)
-    old_in = gone_in + max(0, B * n_in)
-    return 0, h, c, r, acts, gates, gone, old, gone_in, old_in, old_in + (B * T if n_in >= 0 else 0)
+    level = gates + (per_row * 4 * H if core >= GRU else 0)
+    top = level + (B * N if memory != NONE else 0)
+    level_in = top + (B * (T + 1) if memory != NONE else 0)
+    top_in = level_in + max(0, B * n_in)
+    return 0, h, c, r, acts, gates, level, top, level_in, top_in, top_in + (B * (T + 1) if n_in >= 0 else 0)
 
 
 @njit(**fast)
@@ -73,16 +83,17 @@ def gather(x, rows, block):
 
 @njit(**fast)
 def forward(
-    core, memory, ragged, buffered, x, W, b, Wh, bn, Wo, bo, h0, c0, r0, i0, lengths, V, s, strengths,
-    y, o, h, c, r, i, tape, links,
+    core, memory, ragged, buffered, x, W, b, Wh, bn, Wo, bo, h0, c0, r0, s0, strengths0, i0, lengths, V,
+    s, strengths, y, o, h, c, r, i, tape, links,
 ):  # fmt: skip
     """Each model over its own sequences. x (P, B, T, k), W (P, G, C), b (P, G), Wh (P, G, H), bn (P, H),
     Wo (P, A, H), bo (P, A), h0 and c0 (P, B, H), r0 (P, B, m), lengths (P, B), where `ragged`: steps at or
-    after it change nothing. V (P, B, N, m) and s (P, B, N) come in with the memory before the first step.
-    Where `buffered`, x (P, B, n_in, k) and `strengths` (P, B, n_in) are the input buffer, and i0 (P, B) is
-    taken from it before the first of T steps; o (P, B, T) and the final i (P, B) come out.
+    after it change nothing. V (P, B, N, m) comes in with what the memory holds before the first step, and s0
+    (P, B, N - T) are the strengths of that. Where `buffered`, x (P, B, n_in, k) and strengths0 (P, B, n_in) are the input
+    buffer, and i0 (P, B) is taken from it before the first of T steps.
 
-    Out: V, s, y (P, B, T, K), the final h, c and r, and for the backward pass the tape and the links.
+    Out: V, y (P, B, T, K), o (P, B, T) with buffers, the final s (P, B, N), strengths, i, h, c and r, and for
+    the backward pass the tape and the links.
     """
     P, B, n_in, k = x.shape
     T, K, H, m, N = y.shape[2], y.shape[3], h0.shape[2], r0.shape[2], V.shape[2]
@@ -90,33 +101,30 @@ def forward(
     at_y = at_v + m
     A, C, G = at_y + K, k + m, b.shape[1]
     HL, mL, AL = H * LANES, m * LANES, A * LANES
-    nb, n = -(-B // LANES), N - T
+    nb, n = -(-B // LANES), N - T if memory != NONE else N
     lifo = memory == STACK
-    at_x, at_h, at_c, at_r, at_acts, at_gates, at_gone, at_old, at_gone_in, at_old_in, end = layout(
+    at_x, at_h, at_c, at_r, at_acts, at_gates, at_level, at_top, at_level_in, at_top_in, end = layout(
         core, memory, B, T, k, m, H, A, N, n_in if buffered else -1
     )
     chains = B * N + B * (T + 1)  # of the memory; those of the input buffer follow
     one, item = np.ones(LANES, x.dtype), np.empty(k, x.dtype)
     pre, out, row = np.empty(G * LANES, x.dtype), np.empty(AL, x.dtype), np.empty(m, x.dtype)
-    heads, tails, fronts = np.empty(LANES, np.int64), np.empty(LANES, np.int64), np.empty(LANES, np.int64)
+    heads, fronts = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
+    held, left = np.empty(LANES, x.dtype), np.empty(LANES, x.dtype)  # the strengths of those
     for p in range(P):
         xs, hs, cs, rs = tape[p, at_x:at_h], tape[p, at_h:at_c], tape[p, at_c:at_r], tape[p, at_r:at_acts]
-        acts, gates = tape[p, at_acts:at_gates], tape[p, at_gates:at_gone]
+        acts, gates = tape[p, at_acts:at_gates], tape[p, at_gates:at_level]
         w, wb, wh = W[p].reshape(G * C), b[p], Wh[p].reshape(G * H)
         wn, wo, wbo = bn[p], Wo[p].reshape(Wo.shape[1] * H), bo[p]
-        Vp, sp = V[p], s[p]
+        Vp = V[p]
         if memory != NONE:
-            gone, old = tape[p, at_gone:at_old].reshape(B, N), tape[p, at_old:at_gone_in].reshape(B, T)
-            after, first = links[p, : B * N].reshape(B, N), links[p, B * N : chains].reshape(B, T + 1)
-            gone[:] = 0
+            level, top = tape[p, at_level:at_top].reshape(B, N), tape[p, at_top:at_level_in].reshape(B, T + 1)
+            link, first = links[p, : B * N].reshape(B, N), links[p, B * N : chains].reshape(B, T + 1)
         if buffered:
-            gone_in, old_in = (
-                tape[p, at_gone_in:at_old_in].reshape(B, n_in),
-                tape[p, at_old_in:end].reshape(B, T),
-            )
-            after_in = links[p, chains : chains + B * n_in].reshape(B, n_in)
+            level_in = tape[p, at_level_in:at_top_in].reshape(B, n_in)
+            top_in = tape[p, at_top_in:end].reshape(B, T + 1)
+            link_in = links[p, chains : chains + B * n_in].reshape(B, n_in)
             first_in = links[p, chains + B * n_in :].reshape(B, T + 1)
-            gone_in[:] = 0
         for block in range(nb):
             lanes = min(LANES, B - block * LANES)
             row0 = block * LANES
@@ -126,11 +134,15 @@ def forward(
                 spread(cs[block * HL : (block + 1) * HL], c0[p], block)
             if memory != NONE:
                 for lane in range(lanes):
-                    heads[lane], tails[lane] = link(sp, after, row0 + lane, n, lifo)
+                    q = row0 + lane
+                    heads[lane], held[lane] = start(s0[p], link, level, q, lifo)
+                    first[q, 0], top[q, 0] = heads[lane], held[lane]
             if buffered:
                 for lane in range(lanes):
-                    fronts[lane], _ = link(strengths[p], after_in, row0 + lane, n_in, False)
-                    i[p, row0 + lane] = i0[p, row0 + lane]
+                    q = row0 + lane
+                    fronts[lane], left[lane] = start(strengths0[p], link_in, level_in, q, False)
+                    first_in[q, 0], top_in[q, 0] = fronts[lane], left[lane]
+                    i[p, q] = i0[p, q]
             for t in range(T):
                 was = t * nb + block
                 new = was + nb
@@ -139,13 +151,11 @@ def forward(
                     given[:] = 0
                     for lane in range(lanes):
                         q = row0 + lane
-                        first_in[q, t] = fronts[lane]
-                        old_in[q, t] = -1
                         if not ragged or t < lengths[p, q]:
-                            fronts[lane], old_in[q, t] = pop(
-                                strengths[p], after_in, gone_in, q, fronts[lane], i[p, q]
-                            )
-                            read(x[p], strengths[p], after_in, q, fronts[lane], item)
+                            front, strength = pop(link_in, level_in, q, fronts[lane], left[lane], i[p, q])
+                            read(x[p], link_in, level_in, q, front, strength, item)
+                            fronts[lane], left[lane] = front, strength
+                            first_in[q, t + 1], top_in[q, t + 1] = front, strength
                             for j in range(k):
                                 given[j * LANES + lane] = item[j]
                 else:
@@ -187,8 +197,6 @@ def forward(
                 r_new[:] = 0
                 for lane in range(lanes):
                     q = row0 + lane
-                    if memory != NONE:
-                        first[q, t] = heads[lane]
                     if ragged and t >= lengths[p, q]:
                         clear(act, lane)
                         hold(h_new, h_was, lane)
@@ -197,17 +205,14 @@ def forward(
                             hold(cs[new * HL : (new + 1) * HL], cs[was * HL : (was + 1) * HL], lane)
                         if memory != NONE:
                             Vp[q, n + t] = 0
-                            sp[q, n + t] = 0
-                            after[q, n + t] = END
-                            old[q, t] = -1
                     elif memory != NONE:
                         for j in range(m):
                             Vp[q, n + t, j] = act[(at_v + j) * LANES + lane]
-                        head, old[q, t] = pop(sp, after, gone, q, heads[lane], act[lane])
-                        heads[lane], tails[lane] = push(
-                            sp, after, q, head, tails[lane], n + t, act[LANES + lane], lifo
-                        )
-                        read(Vp, sp, after, q, heads[lane], row)
+                        head, strength = pop(link, level, q, heads[lane], held[lane], act[lane])
+                        head, strength = push(link, level, q, head, strength, n + t, act[LANES + lane], lifo)
+                        read(Vp, link, level, q, head, strength, row)
+                        first[q, t + 1], top[q, t + 1] = head, strength
+                        heads[lane], held[lane] = head, strength
                         for j in range(m):
                             r_new[j * LANES + lane] = row[j]
                     if buffered:
@@ -220,24 +225,24 @@ def forward(
             gather(r[p], rs[last * mL : (last + 1) * mL], block)
             if core == LSTM:
                 gather(c[p], cs[last * HL : (last + 1) * HL], block)
-            if memory != NONE:
-                for lane in range(lanes):
-                    first[row0 + lane, T] = heads[lane]
-            if buffered:
-                for lane in range(lanes):
-                    first_in[row0 + lane, T] = fronts[lane]
+            for lane in range(lanes):
+                q = row0 + lane
+                if memory != NONE:
+                    finish(s[p], link, level, q, heads[lane], held[lane])
+                if buffered:
+                    finish(strengths[p], link_in, level_in, q, fronts[lane], left[lane])
 
 
 @njit(**fast)
 def backward(
-    core, memory, ragged, buffered, x, W, Wh, Wo, lengths, V, s, strengths, tape, links,
-    gy, go, gh, gc, gr, gV, gs, gi, gstrengths, to_x, gx, gW, gb, gWh, gbn, gWo, gbo,
+    core, memory, ragged, buffered, x, W, Wh, Wo, s0, strengths0, i0, lengths, V, s, strengths, tape,
+    links, gy, go, gh, gc, gr, gV, gs, gi, gstrengths, to_x, gx, gW, gb, gWh, gbn, gWo, gbo,
 ):  # fmt: skip
     """gy (P, B, T, K), go (P, B, T) and the gradients of the final state, shaped as that is: gh, gc, gr, gV,
     gs, gi and gstrengths.
 
     Out: the gradients of the first state, in their place; of x, where `to_x`; and of the weights, added to
-    what is there. s and strengths are rewound to what they were before the first step.
+    what is there.
     """
     P, B, T, K = gy.shape
     C, G, H, m, N, n_in = W.shape[2], W.shape[1], gh.shape[2], gr.shape[2], V.shape[2], x.shape[2]
@@ -245,14 +250,14 @@ def backward(
     at_y = at_v + m
     k, A = C - m, at_y + K
     HL, mL, AL, GL = H * LANES, m * LANES, A * LANES, G * LANES
-    nb, n = -(-B // LANES), N - T
+    nb, n = -(-B // LANES), N - T if memory != NONE else N
     lifo = memory == STACK
-    at_x, at_h, at_c, at_r, at_acts, at_gates, at_gone, at_old, at_gone_in, at_old_in, end = layout(
+    at_x, at_h, at_c, at_r, at_acts, at_gates, at_level, at_top, at_level_in, at_top_in, end = layout(
         core, memory, B, T, k, m, H, A, N, n_in if buffered else -1
     )
     chains = B * N + B * (T + 1)
     one, item = np.ones(LANES, W.dtype), np.empty(k, W.dtype)
-    row, room = np.empty(m, W.dtype), np.empty(max(N, n_in), W.dtype)
+    row = np.empty(m, W.dtype)
     h_grad, c_grad, r_grad = np.empty(HL, W.dtype), np.empty(HL, W.dtype), np.empty(mL, W.dtype)
     h_kept, c_kept, r_kept = np.empty(HL, W.dtype), np.empty(HL, W.dtype), np.empty(mL, W.dtype)
     x_grad = np.empty(k * LANES, W.dtype)
@@ -262,19 +267,17 @@ def backward(
     recs = np.empty(T * nb * HL if core == GRU else 0, W.dtype)
     for p in range(P):
         xs, hs, cs, rs = tape[p, at_x:at_h], tape[p, at_h:at_c], tape[p, at_c:at_r], tape[p, at_r:at_acts]
-        acts, gates = tape[p, at_acts:at_gates], tape[p, at_gates:at_gone]
+        acts, gates = tape[p, at_acts:at_gates], tape[p, at_gates:at_level]
         w, wh, wo = W[p].reshape(G * C), Wh[p].reshape(G * H), Wo[p].reshape(Wo.shape[1] * H)
         Vp, sp, gVp, gsp = V[p], s[p], gV[p], gs[p]
-        if buffered:
-            gone_in, old_in = (
-                tape[p, at_gone_in:at_old_in].reshape(B, n_in),
-                tape[p, at_old_in:end].reshape(B, T),
-            )
-            after_in = links[p, chains : chains + B * n_in].reshape(B, n_in)
-            first_in = links[p, chains + B * n_in :].reshape(B, T + 1)
         if memory != NONE:
-            gone, old = tape[p, at_gone:at_old].reshape(B, N), tape[p, at_old:at_gone_in].reshape(B, T)
-            after, first = links[p, : B * N].reshape(B, N), links[p, B * N : chains].reshape(B, T + 1)
+            level, top = tape[p, at_level:at_top].reshape(B, N), tape[p, at_top:at_level_in].reshape(B, T + 1)
+            link, first = links[p, : B * N].reshape(B, N), links[p, B * N : chains].reshape(B, T + 1)
+        if buffered:
+            level_in = tape[p, at_level_in:at_top_in].reshape(B, n_in)
+            top_in = tape[p, at_top_in:end].reshape(B, T + 1)
+            link_in = links[p, chains : chains + B * n_in].reshape(B, n_in)
+            first_in = links[p, chains + B * n_in :].reshape(B, T + 1)
         for block in range(nb):
             lanes = min(LANES, B - block * LANES)
             row0 = block * LANES
@@ -306,12 +309,17 @@ def backward(
                             continue
                         for j in range(m):
                             row[j] = r_grad[j * LANES + lane]
-                        head = first[q, t + 1]
-                        unread(Vp, sp, after, q, head, n + t, lifo, row, gsp, gVp, room)
-                        out[LANES + lane], head = unpush(sp, after, gsp, q, head, n + t, lifo)
-                        out[lane] = unpop(sp, after, gone, gsp, q, head, first[q, t], old[q, t], n + t, lifo)
-                        if t == 0 and old[q, t] >= 0:
-                            unlink(sp, gsp, q, n, out[lane], head, lifo)
+                        slot, head = n + t, first[q, t + 1]
+                        behind = not lifo and not act[LANES + lane] > 0
+                        unread(Vp, link, level, q, head, top[q, t + 1], slot, slot, behind, row, gsp, gVp)
+                        out[LANES + lane] = gsp[q, slot]
+                        gsp[q, slot] = 0
+                        popped = link[q, slot] if lifo else END if head == slot else head
+                        out[lane] = unpop(
+                            link, level, q, popped, first[q, t], top[q, t], slot - 1, act[lane], lifo, gsp
+                        )
+                        if t == 0:
+                            unlink(s0[p], gsp, q, out[lane], popped, lifo)
                         for j in range(m):
                             out[(at_v + j) * LANES + lane] = gVp[q, n + t, j]
                 unsquash(out[: at_y * LANES], act)
@@ -366,24 +374,16 @@ def backward(
                             item[j] = x_grad[j * LANES + lane]
                         front = first_in[q, t + 1]
                         unread(
-                            x[p],
-                            strengths[p],
-                            after_in,
-                            q,
-                            front,
-                            END,
-                            False,
-                            item,
-                            gstrengths[p],
-                            gx[p],
-                            room,
-                        )
-                        gi[p, q] = unpop(
-                            strengths[p], after_in, gone_in, gstrengths[p], q, front, first_in[q, t],
-                            old_in[q, t], END, False,
+                            x[p], link_in, level_in, q, front, top_in[q, t + 1], n_in, END, False, item,
+                            gstrengths[p], gx[p],
                         )  # fmt: skip
-                        if t == 0 and old_in[q, t] >= 0:
-                            unlink(strengths[p], gstrengths[p], q, n_in, gi[p, q], front, False)
+                        taken = acts[((was - nb) * A + 2) * LANES + lane] if t > 0 else i0[p, q]
+                        gi[p, q] = unpop(
+                            link_in, level_in, q, front, first_in[q, t], top_in[q, t], n_in, taken, False,
+                            gstrengths[p],
+                        )  # fmt: skip
+                        if t == 0:
+                            unlink(strengths0[p], gstrengths[p], q, gi[p, q], front, False)
                 elif to_x:
                     gather(gx[p, :, t], x_grad, block)
             gather(gh[p], h_grad, block)

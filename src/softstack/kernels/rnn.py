@@ -1,4 +1,4 @@
-"""StackRNN over a whole sequence as PyTorch operators: `softstack::rnn` and its backward, on the CPU.
+"""StackRNN over a whole sequence as PyTorch operators: `softstack::rnn` and its backward.
 
 Registered as the scan is. Every tensor begins with an axis of models, which a vmapped axis joins, so that a
 population is one call:
@@ -42,12 +42,12 @@ def _arrays(*tensors: Tensor) -> list[Any]:
     return [x.detach().contiguous().numpy() for x in tensors]
 
 
-@torch.library.custom_op("softstack::rnn", mutates_args=(), device_types="cpu")
+@torch.library.custom_op("softstack::rnn", mutates_args=())
 def rnn_op(
     x: Tensor, W: Tensor, b: Tensor, Wh: Tensor, bn: Tensor, Wo: Tensor, bo: Tensor,
     V0: Tensor, s0: Tensor, h0: Tensor, c0: Tensor, r0: Tensor, lengths: Tensor,
     strengths0: Tensor, i0: Tensor,
-    core: int, memory: int, steps: int, ragged: bool, buffered: bool,
+    core: int, memory: int, steps: int, ragged: bool, buffered: bool, gpu: bool,
 ) -> list[Tensor]:  # fmt: skip
     """y (P, B, T, K), the final h, c, r, V, s, strengths and i, the output strengths o (P, B, T), and what
     the backward pass needs: tape and links."""
@@ -55,13 +55,11 @@ def rnn_op(
 
     shapes, size = _shapes(x, b, bo, V0, h0, c0, r0, core, memory, steps, buffered)
     y, h, c, r, V, s, strengths, i, o, tape = made = [x.new_empty(shape) for shape in shapes]
-    n = V0.shape[2]
-    V[:, :, :n], s[:, :, :n] = V0, s0
-    strengths.copy_(strengths0)
-    i.copy_(i0)
     links = x.new_empty(x.shape[0], size, dtype=torch.int32)
+    V[:, :, : V0.shape[2]] = V0
     cpu_rnn.forward(
-        core, memory, ragged, buffered, *_arrays(x, W, b, Wh, bn, Wo, bo, h0, c0, r0, i0, lengths),
+        core, memory, ragged, buffered,
+        *_arrays(x, W, b, Wh, bn, Wo, bo, h0, c0, r0, s0, strengths0, i0, lengths),
         *(z.numpy() for z in (V, s, strengths, y, o, h, c, r, i, tape, links)),
     )  # fmt: skip
     return [*made, links]
@@ -72,18 +70,19 @@ def _(
     x: Tensor, W: Tensor, b: Tensor, Wh: Tensor, bn: Tensor, Wo: Tensor, bo: Tensor,
     V0: Tensor, s0: Tensor, h0: Tensor, c0: Tensor, r0: Tensor, lengths: Tensor,
     strengths0: Tensor, i0: Tensor,
-    core: int, memory: int, steps: int, ragged: bool, buffered: bool,
+    core: int, memory: int, steps: int, ragged: bool, buffered: bool, gpu: bool,
 ) -> list[Tensor]:  # fmt: skip
     shapes, size = _shapes(x, b, bo, V0, h0, c0, r0, core, memory, steps, buffered)
     return [*(x.new_empty(shape) for shape in shapes), x.new_empty(x.shape[0], size, dtype=torch.int32)]
 
 
-@torch.library.custom_op("softstack::rnn_backward", mutates_args=(), device_types="cpu")
+@torch.library.custom_op("softstack::rnn_backward", mutates_args=())
 def rnn_backward_op(
-    x: Tensor, W: Tensor, Wh: Tensor, Wo: Tensor, lengths: Tensor, V: Tensor, s: Tensor, strengths: Tensor,
-    tape: Tensor, links: Tensor, gy: Tensor, gh: Tensor, gc: Tensor, gr: Tensor, gV: Tensor, gs: Tensor,
-    gstrengths: Tensor, gi: Tensor, go: Tensor,
-    core: int, memory: int, ragged: bool, buffered: bool, to_x: bool,
+    x: Tensor, W: Tensor, Wh: Tensor, Wo: Tensor, s0: Tensor, lengths: Tensor, strengths0: Tensor, i0: Tensor,
+    V: Tensor, s: Tensor, strengths: Tensor, tape: Tensor, links: Tensor,
+    gy: Tensor, gh: Tensor, gc: Tensor, gr: Tensor, gV: Tensor, gs: Tensor, gstrengths: Tensor, gi: Tensor,
+    go: Tensor,
+    core: int, memory: int, ragged: bool, buffered: bool, to_x: bool, gpu: bool,
 ) -> list[Tensor]:  # fmt: skip
     """The gradients of x (0 unless `to_x` or buffered), W, b, Wh, bn, Wo, bo, V0, s0, h0, c0, r0, strengths0
     and i0."""
@@ -94,12 +93,12 @@ def rnn_backward_op(
     n = V.shape[2] - (0 if memory == MEMORIES["none"] else T)
     whole = torch.contiguous_format
     state = [z.clone(memory_format=whole) for z in (gh, gc, gr, gV, gs, gi, gstrengths)]
-    rewound = [z.clone(memory_format=whole).numpy() for z in (s, strengths)]
     gx, gW, gWh, gWo = (torch.zeros_like(z, memory_format=whole) for z in (x, W, Wh, Wo))
     gb, gbn, gbo = gy.new_zeros(W.shape[:2]), gy.new_zeros(P, H), gy.new_zeros(P, Wo.shape[1] if H else 0)
     cpu_rnn.backward(
-        core, memory, ragged, buffered, *_arrays(x, W, Wh, Wo, lengths, V), *rewound,
-        *_arrays(tape, links, gy, go), *(z.numpy() for z in state), to_x,
+        core, memory, ragged, buffered,
+        *_arrays(x, W, Wh, Wo, s0, strengths0, i0, lengths, V, s, strengths, tape, links, gy, go),
+        *(z.numpy() for z in state), to_x,
         *(z.numpy() for z in (gx, gW, gb, gWh, gbn, gWo, gbo)),
     )  # fmt: skip
     gh, gc, gr, gV, gs, gi, gstrengths = state
@@ -109,10 +108,11 @@ def rnn_backward_op(
 
 @rnn_backward_op.register_fake
 def _(
-    x: Tensor, W: Tensor, Wh: Tensor, Wo: Tensor, lengths: Tensor, V: Tensor, s: Tensor, strengths: Tensor,
-    tape: Tensor, links: Tensor, gy: Tensor, gh: Tensor, gc: Tensor, gr: Tensor, gV: Tensor, gs: Tensor,
-    gstrengths: Tensor, gi: Tensor, go: Tensor,
-    core: int, memory: int, ragged: bool, buffered: bool, to_x: bool,
+    x: Tensor, W: Tensor, Wh: Tensor, Wo: Tensor, s0: Tensor, lengths: Tensor, strengths0: Tensor, i0: Tensor,
+    V: Tensor, s: Tensor, strengths: Tensor, tape: Tensor, links: Tensor,
+    gy: Tensor, gh: Tensor, gc: Tensor, gr: Tensor, gV: Tensor, gs: Tensor, gstrengths: Tensor, gi: Tensor,
+    go: Tensor,
+    core: int, memory: int, ragged: bool, buffered: bool, to_x: bool, gpu: bool,
 ) -> list[Tensor]:  # fmt: skip
     P, B, T, _ = gy.shape
     m, H = gr.shape[2], gh.shape[2]
@@ -141,16 +141,17 @@ class RNNBackward(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        x: Tensor, W: Tensor, Wh: Tensor, Wo: Tensor, lengths: Tensor, V: Tensor, s: Tensor,
-        strengths: Tensor, tape: Tensor, links: Tensor, gy: Tensor, gh: Tensor, gc: Tensor, gr: Tensor,
-        gV: Tensor, gs: Tensor, gstrengths: Tensor, gi: Tensor, go: Tensor,
-        core: int, memory: int, ragged: bool, buffered: bool, to_x: bool,
+        x: Tensor, W: Tensor, Wh: Tensor, Wo: Tensor, s0: Tensor, lengths: Tensor, strengths0: Tensor,
+        i0: Tensor, V: Tensor, s: Tensor, strengths: Tensor, tape: Tensor, links: Tensor,
+        gy: Tensor, gh: Tensor, gc: Tensor, gr: Tensor, gV: Tensor, gs: Tensor, gstrengths: Tensor,
+        gi: Tensor, go: Tensor,
+        core: int, memory: int, ragged: bool, buffered: bool, to_x: bool, gpu: bool,
     ) -> Any:  # fmt: skip
         return tuple(
             rnn_backward_op(
-                x, W, Wh, Wo, lengths, V, s, strengths, tape, links,
+                x, W, Wh, Wo, s0, lengths, strengths0, i0, V, s, strengths, tape, links,
                 gy, gh, gc, gr, gV, gs, gstrengths, gi, go,
-                core, memory, ragged, buffered, to_x,
+                core, memory, ragged, buffered, to_x, gpu,
             )
         )  # fmt: skip
 
@@ -173,35 +174,34 @@ class RNN(torch.autograd.Function):
         x: Tensor, W: Tensor, b: Tensor, Wh: Tensor, bn: Tensor, Wo: Tensor, bo: Tensor,
         V0: Tensor, s0: Tensor, h0: Tensor, c0: Tensor, r0: Tensor, lengths: Tensor,
         strengths0: Tensor, i0: Tensor,
-        core: int, memory: int, steps: int, ragged: bool, buffered: bool,
+        core: int, memory: int, steps: int, ragged: bool, buffered: bool, gpu: bool,
     ) -> Any:  # fmt: skip
         return tuple(
             rnn_op(
                 x, W, b, Wh, bn, Wo, bo, V0, s0, h0, c0, r0, lengths, strengths0, i0,
-                core, memory, steps, ragged, buffered,
+                core, memory, steps, ragged, buffered, gpu,
             )
         )  # fmt: skip
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        x, W, _, Wh, _, Wo, *_ = inputs
-        lengths = inputs[12]
-        ctx.core, ctx.memory, _, ctx.ragged, ctx.buffered = inputs[15:]
+        x, W, _, Wh, _, Wo, _, _, s0, *_ = inputs
+        lengths, strengths0, i0, ctx.core, ctx.memory, _, ctx.ragged, ctx.buffered, ctx.gpu = inputs[12:]
         ctx.shapes = [z.shape for z in output[:9]]
         _, _, _, _, V, s, strengths, _, _, tape, links = output
         ctx.mark_non_differentiable(tape, links)
         ctx.set_materialize_grads(False)  # the tape has none, and is large
-        ctx.save_for_backward(x, W, Wh, Wo, lengths, V, s, strengths, tape, links)
+        ctx.save_for_backward(x, W, Wh, Wo, s0, lengths, strengths0, i0, V, s, strengths, tape, links)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> Any:
         x = ctx.saved_tensors[0]
         given = [x.new_zeros(z) if g is None else g for g, z in zip(gradients, ctx.shapes, strict=False)]
-        options = (ctx.core, ctx.memory, ctx.ragged, ctx.buffered, ctx.needs_input_grad[0])
+        options = (ctx.core, ctx.memory, ctx.ragged, ctx.buffered, ctx.needs_input_grad[0], ctx.gpu)
         arguments = (*ctx.saved_tensors, *given, *options)
         # to be differentiated again it must say that it cannot be; that costs, so only where it may be
         made = RNNBackward.apply(*arguments) if torch.is_grad_enabled() else rnn_backward_op(*arguments)  # type: ignore[no-untyped-call]  # torch's apply
-        return (*made[:12], None, *made[12:], None, None, None, None, None)
+        return (*made[:12], None, *made[12:], None, None, None, None, None, None)
 
 
 class Weights(NamedTuple):
@@ -239,7 +239,7 @@ class Input(NamedTuple):
 
 def run(
     x: Tensor, weights: Weights, h: tuple[Tensor, ...], V: Tensor, s: Tensor, r: Tensor,
-    lengths: Tensor | None, core: str, memory: str, buffer: Input | None = None,
+    lengths: Tensor | None, core: str, memory: str, buffer: Input | None, gpu: bool,
 ) -> Final:  # fmt: skip
     """Each of P models over its own sequences, x (P, B, T, k), or what is in its input buffer, from a state
     with axes (P, B, ...). `lengths` counts steps."""
@@ -247,9 +247,11 @@ def run(
     none = x.new_zeros(P, B, 0)
     h0, c0 = (*h, none, none)[:2]
     strengths, i, steps = buffer or Input(none, x.new_zeros(P, B), T)
-    each = torch.full((P, B), steps) if lengths is None else lengths.to(x.device, torch.int64)
+    each = (
+        torch.full((P, B), steps, device=x.device) if lengths is None else lengths.to(x.device, torch.int64)
+    )
     y, hT, cT, rT, VT, sT, left, iT, o, *_ = RNN.apply(  # type: ignore[no-untyped-call]  # torch's apply
         x, *weights, V, s, h0, c0, r, each, strengths, i,
-        CORES[core], MEMORIES[memory], steps, lengths is not None, buffer is not None,
+        CORES[core], MEMORIES[memory], steps, lengths is not None, buffer is not None, gpu,
     )  # fmt: skip
     return Final(y, (hT, cT)[: len(h)], VT, sT, rT, left, iT, o)

@@ -14,78 +14,68 @@ from softstack.errors import BadInput
 Log = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
-@torch.library.custom_op("softstack::scan", mutates_args=(), device_types="cpu")
+@torch.library.custom_op("softstack::scan", mutates_args=())
 def scan_op(
-    V: Tensor, u: Tensor, d: Tensor, s0: Tensor, lengths: Tensor, lifo: bool
+    V: Tensor, u: Tensor, d: Tensor, s0: Tensor, lengths: Tensor, lifo: bool, gpu: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """V (B, N, m) with the vectors to push in its last T slots, u and d (B, T), s0 (B, N - T), lengths (B,).
 
-    r (B, T, m), the final strengths (B, N), and the log for the backward pass: gone, after, first, old.
+    r (B, T, m), the final strengths (B, N), and the log for the backward pass: link, level,
+    first and top.
     """
-    from softstack.kernels import cpu_scan
+    given = [x.contiguous() for x in (V, u, d, s0, lengths)]
+    made = [V.new_empty(V.shape[0], u.shape[1], V.shape[2]), V.new_empty(V.shape[:2]), *_log(V, u)]
+    if gpu:
+        from softstack.kernels import gpu_scan
 
-    B, _, m = V.shape
-    T = u.shape[1]
-    V, u, d, lengths = (x.contiguous() for x in (V, u, d, lengths))
-    s = torch.cat((s0, s0.new_empty(B, T)), 1)
-    log = _log(V, T)
-    r = V.new_empty(B, T, m)
-    cpu_scan.forward(*(x.numpy() for x in (V, u, d, lengths)), lifo, *(x.numpy() for x in (r, s, *log)))
-    return r, s, *log
+        gpu_scan.forward(*given, lifo, *made)
+    else:
+        from softstack.kernels import cpu_scan
+
+        cpu_scan.forward(*(x.numpy() for x in given), lifo, *(x.numpy() for x in made))
+    return tuple(made)  # type: ignore[return-value]  # of six
 
 
-def _log(V: Tensor, T: int) -> Log:
-    """gone (0 for a cell that never is), after, first and old."""
-    B, N, _ = V.shape
-    return (
-        V.new_zeros(B, N),
-        V.new_empty(B, N, dtype=torch.int32),
-        V.new_empty(B, T + 1, dtype=torch.int32),
-        V.new_empty(B, T),
-    )
+def _log(V: Tensor, u: Tensor) -> Log:
+    (B, N), steps = V.shape[:2], u.shape[1] + 1
+    link, first = (V.new_empty(B, length, dtype=torch.int32) for length in (N, steps))
+    return link, V.new_empty(B, N), first, V.new_empty(B, steps)
 
 
 @scan_op.register_fake
-def _(V: Tensor, u: Tensor, d: Tensor, s0: Tensor, lengths: Tensor, lifo: bool) -> Any:
-    T = u.shape[1]
-    return V.new_empty(V.shape[0], T, V.shape[2]), V.new_empty(V.shape[:2]), *_log(V, T)
+def _(V: Tensor, u: Tensor, d: Tensor, s0: Tensor, lengths: Tensor, lifo: bool, gpu: bool) -> Any:
+    return V.new_empty(V.shape[0], u.shape[1], V.shape[2]), V.new_empty(V.shape[:2]), *_log(V, u)
 
 
-@torch.library.custom_op("softstack::scan_backward", mutates_args=(), device_types="cpu")
+@torch.library.custom_op("softstack::scan_backward", mutates_args=())
 def scan_backward_op(
-    V: Tensor,
-    lengths: Tensor,
-    lifo: bool,
-    s: Tensor,
-    gone: Tensor,
-    after: Tensor,
-    first: Tensor,
-    old: Tensor,
-    gr: Tensor,
-    gs: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    V: Tensor, u: Tensor, d: Tensor, s0: Tensor, lengths: Tensor, lifo: bool, gpu: bool,
+    s: Tensor, link: Tensor, level: Tensor, first: Tensor, top: Tensor, gr: Tensor, gs: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """The gradients of V, u, d and s0, from those of r and of the final strengths."""
-    from softstack.kernels import cpu_scan
+    given = [x.contiguous() for x in (V, u, d, s0, lengths, s, link, level, first, top, gr)]
+    gs = gs.clone(memory_format=torch.contiguous_format)
+    made = gs, torch.zeros_like(given[0]), torch.empty_like(given[1]), torch.empty_like(given[1])
+    if gpu:
+        from softstack.kernels import gpu_scan
 
-    (B, T), n = old.shape, V.shape[1] - old.shape[1]
-    V, lengths, gr = (x.contiguous() for x in (V, lengths, gr))
-    s, gs = s.clone(memory_format=torch.contiguous_format), gs.clone(memory_format=torch.contiguous_format)
-    gV, gu, gd = torch.zeros_like(V), V.new_empty(B, T), V.new_empty(B, T)
-    log = (x.contiguous().numpy() for x in (s, gone, after, first, old))
-    cpu_scan.backward(V.numpy(), lengths.numpy(), lifo, *log, *(x.numpy() for x in (gr, gs, gV, gu, gd)))
-    return gV, gu, gd, gs[:, :n].clone()
+        gpu_scan.backward(*given[:5], lifo, *given[5:], *made)
+    else:
+        from softstack.kernels import cpu_scan
+
+        arrays = [x.numpy() for x in given]
+        cpu_scan.backward(*arrays[:5], lifo, *arrays[5:], *(x.numpy() for x in made))
+    gs, gV, gu, gd = made
+    return gV, gu, gd, gs[:, : V.shape[1] - u.shape[1]].clone()
 
 
 @scan_backward_op.register_fake
-def _(V: Tensor, lengths: Tensor, lifo: bool, s: Tensor, *rest: Tensor) -> Any:
-    old = rest[3]
-    shape = old.shape
-    return (
-        torch.empty_like(V),
-        V.new_empty(shape),
-        V.new_empty(shape),
-        V.new_empty(V.shape[0], V.shape[1] - old.shape[1]),
-    )
+def _(
+    V: Tensor, u: Tensor, d: Tensor, s0: Tensor, lengths: Tensor, lifo: bool, gpu: bool,
+    s: Tensor, link: Tensor, level: Tensor, first: Tensor, top: Tensor, gr: Tensor, gs: Tensor,
+) -> Any:  # fmt: skip
+    (B, T), N = u.shape, V.shape[1]
+    return V.new_empty(V.shape), u.new_empty(B, T), u.new_empty(B, T), s.new_empty(B, N - T)
 
 
 def fold(info: Any, in_dims: tuple[int | None, ...], arguments: tuple[Any, ...], op: Any) -> tuple[Any, Any]:
@@ -112,18 +102,10 @@ class ScanBackward(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        V: Tensor,
-        lengths: Tensor,
-        lifo: bool,
-        s: Tensor,
-        gone: Tensor,
-        after: Tensor,
-        first: Tensor,
-        old: Tensor,
-        gr: Tensor,
-        gs: Tensor,
-    ) -> Any:
-        return scan_backward_op(V, lengths, lifo, s, gone, after, first, old, gr, gs)
+        V: Tensor, u: Tensor, d: Tensor, s0: Tensor, lengths: Tensor, lifo: bool, gpu: bool,
+        s: Tensor, link: Tensor, level: Tensor, first: Tensor, top: Tensor, gr: Tensor, gs: Tensor,
+    ) -> Any:  # fmt: skip
+        return scan_backward_op(V, u, d, s0, lengths, lifo, gpu, s, link, level, first, top, gr, gs)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -140,40 +122,37 @@ class Scan(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(
-        V: Tensor, u: Tensor, d: Tensor, s0: Tensor, lengths: Tensor, lifo: bool
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-        outputs: tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor] = scan_op(V, u, d, s0, lengths, lifo)
-        return outputs
+    def forward(V: Tensor, u: Tensor, d: Tensor, s0: Tensor, lengths: Tensor, lifo: bool, gpu: bool) -> Any:
+        return scan_op(V, u, d, s0, lengths, lifo, gpu)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        V, _, _, _, lengths, ctx.lifo = inputs
+        *given, ctx.lifo, ctx.gpu = inputs
         _, s, *log = output
         ctx.mark_non_differentiable(*log)
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(V, lengths, s, *log)
+        ctx.save_for_backward(*given, s, *log)
 
     @staticmethod
     def backward(ctx: Any, gr: Tensor | None, gs: Tensor | None, *_: Tensor) -> tuple[Tensor | None, ...]:
-        V, lengths, s, *log = ctx.saved_tensors
-        gr = V.new_zeros(V.shape[0], log[-1].shape[1], V.shape[2]) if gr is None else gr
+        V, u, d, s0, lengths, s, *log = ctx.saved_tensors
+        gr = V.new_zeros(V.shape[0], u.shape[1], V.shape[2]) if gr is None else gr
         gs = torch.zeros_like(s) if gs is None else gs
-        arguments = (V, lengths, ctx.lifo, s, *log, gr, gs)
+        arguments = (V, u, d, s0, lengths, ctx.lifo, ctx.gpu, s, *log, gr, gs)
         # to be differentiated again it must say that it cannot be; that costs, so only where it may be
         made = ScanBackward.apply(*arguments) if torch.is_grad_enabled() else scan_backward_op(*arguments)  # type: ignore[no-untyped-call]  # torch's apply
-        return (*made, None, None)
+        return (*made, None, None, None)
 
 
 def scan(
-    V: Tensor, u: Tensor, d: Tensor, s0: Tensor, lengths: Tensor | None, lifo: bool
+    V: Tensor, u: Tensor, d: Tensor, s0: Tensor, lengths: Tensor | None, lifo: bool, gpu: bool
 ) -> tuple[Tensor, Tensor]:
     """r (B, T, m) and the final strengths (B, N); the batch axis may be missing."""
     if V.ndim == 2:
         lengths = None if lengths is None else lengths.unsqueeze(0)
-        r, s = scan(V.unsqueeze(0), u.unsqueeze(0), d.unsqueeze(0), s0.unsqueeze(0), lengths, lifo)
+        r, s = scan(V.unsqueeze(0), u.unsqueeze(0), d.unsqueeze(0), s0.unsqueeze(0), lengths, lifo, gpu)
         return r.squeeze(0), s.squeeze(0)
     if lengths is None:
         lengths = torch.full((V.shape[0],), u.shape[1], device=V.device)
-    r, s, *_ = Scan.apply(V, u, d, s0, lengths.to(V.device, torch.int64), lifo)  # type: ignore[no-untyped-call]  # torch's apply
+    r, s, *_ = Scan.apply(V, u, d, s0, lengths.to(V.device, torch.int64), lifo, gpu)  # type: ignore[no-untyped-call]  # torch's apply
     return r, s

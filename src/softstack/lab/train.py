@@ -91,12 +91,14 @@ def outputs(network: Network, parameters: Parameters, x: Tensor, letters: int) -
     T = x.shape[2]
     steps = T if isinstance(network, StackRNN) else network.steps(T)
     reason = fused.why_not(network.cell, vectors, steps, return_trace=False)
-    if kernels.choose(network.backend, vectors, reason) == "reference":
+    kernel = kernels.choose(network.backend, vectors, reason)
+    if kernel == "reference":
         return vmap(one)(parameters, vectors)
     own = {name.removeprefix("cell."): p for name, p in parameters.items()}
     if isinstance(network, StackRNN):
-        return fused.population(network.cell, own, vectors)
-    return fused.buffered_population(network.cell, own, vectors, steps, network.discard_first)[:, :, :T]
+        return fused.population(network.cell, own, vectors, kernel)
+    y = fused.buffered_population(network.cell, own, vectors, kernel, steps, network.discard_first)
+    return y[:, :, :T]
 
 
 def weighting(mask: Tensor, loss: str) -> Tensor:
