@@ -1,3 +1,5 @@
+import os
+
 import pytest
 import torch
 from hypothesis import settings
@@ -5,6 +7,8 @@ from hypothesis import settings
 settings.register_profile("softstack", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("softstack")
 torch.set_num_threads(1)
+if not torch.cuda.is_available():  # the kernels of the GPU are interpreted: slow, but their own code
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
 def pytest_generate_tests(metafunc):

@@ -9,11 +9,23 @@ from torch.testing import assert_close
 
 import softstack as ss
 from softstack import fused, kernels
-from softstack.kernels.rnn import CORES, MEMORIES
+from softstack.kernels.rnn import CORES, MEMORIES, on_chip
 from test_memory import DOUBLE, SCANS, STRENGTHS, instructions
 
+INTERPRETED = not torch.cuda.is_available()  # the kernels of the GPU, on the CPU: a step takes 20 ms
+DEVICE = {"cpu": "cpu", "gpu": "cpu" if INTERPRETED else "cuda"}
 # B, T, slots before the first step, m
 SIZES = [(1, 1, 0, 1), (3, 2, 0, 2), (2, 3, 2, 31), (2, 33, 7, 3), (1, 63, 1, 2), (1, 500, 0, 1)]
+SHORT = [(1, 1, 0, 1), (2, 6, 3, 3)]
+
+
+@pytest.fixture(autouse=True)
+def new_memory_is_nan():
+    """What a kernel forgets to write shows."""
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    assert torch.utils.deterministic.fill_uninitialized_memory
+    yield
+    torch.use_deterministic_algorithms(False)
 
 
 def agree(ours, theirs):
@@ -34,19 +46,21 @@ def scanned(scan, backend, given, state, coefficients, lengths):
     return [r, s, *torch.autograd.grad(total, leaves)]
 
 
+@pytest.mark.parametrize("kernel", DEVICE)
 @pytest.mark.parametrize("memory", SCANS)
 @pytest.mark.parametrize("kind", STRENGTHS)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("ragged", [False, True])
-def test_scans(memory, kind, dtype, ragged, generator):
-    for B, T, n, m in SIZES:
+def test_scans(kernel, memory, kind, dtype, ragged, generator):
+    for B, T, n, m in SHORT if INTERPRETED and kernel == "gpu" else SIZES:
         given = instructions(kind, generator, B, T, m)
         state = torch.randn(B, n, m, generator=generator, **DOUBLE), STRENGTHS[kind](generator, B, n)
         shapes = (B, T, m), (B, n + T, m), (B, n + T)
         coefficients = [torch.randn(shape, generator=generator, **DOUBLE) for shape in shapes]
-        given, state, coefficients = ([x.to(dtype) for x in xs] for xs in (given, state, coefficients))
+        kind_of = dict(device=DEVICE[kernel], dtype=dtype)
+        given, state, coefficients = ([x.to(**kind_of) for x in xs] for xs in (given, state, coefficients))
         lengths = torch.randint(0, T + 1, (B,), generator=generator) if ragged else None
-        ours = scanned(SCANS[memory][0], "cpu", given, state, coefficients, lengths)
+        ours = scanned(SCANS[memory][0], kernel, given, state, coefficients, lengths)
         theirs = scanned(SCANS[memory][0], "reference", given, state, coefficients, lengths)
         agree(ours, theirs)
 
@@ -90,7 +104,7 @@ def outcome(net, backend, x, state, lengths, coefficients):
     y, final = net(x, state, lengths)
     made = [y, *leaves_of(final)]
     while len(coefficients) < len(made):
-        coefficients.append(torch.randn(made[len(coefficients)].shape, dtype=x.dtype))
+        coefficients.append(torch.randn(made[len(coefficients)].shape, dtype=x.dtype).to(x.device))
     total = sum((z * c).sum() for z, c in zip(made, coefficients, strict=True))
     inputs = [x, *net.parameters(), *([] if state is None else leaves_of(state))]
     grads = torch.autograd.grad(total, inputs, allow_unused=True, materialize_grads=True)
@@ -106,6 +120,24 @@ NETWORKS = {
 }
 
 
+def compare(kernel, network, controller, memory, dtype, B, T, before, ragged, generator):
+    """A network through a kernel and through the reference, from a state that holds `before` steps."""
+    torch.manual_seed(0)
+    net = NETWORKS[network](3, 4, controller, 5, memory, 2, dtype=dtype)
+    with torch.no_grad():
+        for p in net.parameters():
+            p.add_(0.5 * torch.randn(p.shape, generator=generator, dtype=dtype))
+    net = net.to(DEVICE[kernel])
+    x = torch.randn(B, before + T, 3, generator=generator, dtype=dtype).to(DEVICE[kernel])
+    lengths = torch.randint(0, T + 1, (B,), generator=generator) if ragged else None
+    net.backend = "reference"
+    state = net(x[:, :before])[1] if before else None
+    coefficients = []
+    theirs = outcome(net, "reference", x[:, before:], state, lengths, coefficients)
+    ours = outcome(net, kernel, x[:, before:], state, lengths, coefficients)
+    agree(ours, theirs)
+
+
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("controller", CORES)
 @pytest.mark.parametrize("memory", MEMORIES)
@@ -115,32 +147,50 @@ NETWORKS = {
     [(1, 1, 0, False), (3, 6, 0, True), (17, 9, 0, False), (5, 7, 4, True), (33, 3, 2, False)],
 )
 def test_networks(network, controller, memory, dtype, B, T, before, ragged, generator):
-    torch.manual_seed(0)
-    net = NETWORKS[network](3, 4, controller, 5, memory, 2, dtype=dtype)
-    with torch.no_grad():
-        for p in net.parameters():
-            p.add_(0.5 * torch.randn(p.shape, generator=generator, dtype=dtype))
-    x = torch.randn(B, before + T, 3, generator=generator, dtype=dtype)
-    lengths = torch.randint(0, T + 1, (B,), generator=generator) if ragged else None
-    state = net(x[:, :before])[1] if before else None
-    coefficients = []
-    theirs = outcome(net, "reference", x[:, before:], state, lengths, coefficients)
-    ours = outcome(net, "cpu", x[:, before:], state, lengths, coefficients)
-    agree(ours, theirs)
+    compare("cpu", network, controller, memory, dtype, B, T, before, ragged, generator)
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("controller", CORES)
+@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize(
+    ("dtype", "B", "T", "before", "ragged"),
+    [(torch.float64, 2, 3, 2, True), (torch.float32, 1, 4, 0, False)],
+)
+def test_networks_on_the_gpu(network, controller, memory, dtype, B, T, before, ragged, generator):
+    B, T = (B, T) if INTERPRETED else (9 * B, 11 * T)
+    compare("gpu", network, controller, memory, dtype, B, T, before, ragged, generator)
 
 
 @pytest.mark.parametrize("controller", CORES)
+@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize("ragged", [False, True])
+def test_networks_too_large_for_a_chip(controller, memory, ragged, generator, monkeypatch):
+    """They go step by step on a GPU; here a small one is made to."""
+    monkeypatch.setattr("softstack.kernels.rnn.ON_CHIP", 0)
+    compare("gpu", "plain", controller, memory, torch.float64, 2, 4, 2, ragged, generator)
+
+
+def test_what_a_chip_holds():
+    assert on_chip(CORES["lstm"], 64, 64, torch.float32)
+    assert not on_chip(CORES["lstm"], 64, 64, torch.float64)
+    assert not on_chip(CORES["lstm"], 256, 256, torch.float32)
+
+
+@pytest.mark.parametrize("kernel", DEVICE)
+@pytest.mark.parametrize("controller", CORES)
 @pytest.mark.parametrize("size", [1, 2, 31, 33])
-def test_awkward_widths(controller, size, generator):
+def test_awkward_widths(kernel, controller, size, generator):
     """Every width that is not a whole tile or vector, and saturated gates."""
     torch.manual_seed(0)
     net = ss.StackRNN(size, size, controller, size, "stack", size, **DOUBLE)
     with torch.no_grad():
         net.cell.heads.weight.mul_(20)
-    x = torch.randn(2, 5, size, generator=generator, **DOUBLE)
+    net = net.to(DEVICE[kernel])
+    x = torch.randn(2, 5, size, generator=generator, **DOUBLE).to(DEVICE[kernel])
     coefficients = []
     theirs = outcome(net, "reference", x, None, None, coefficients)
-    ours = outcome(net, "cpu", x, None, None, coefficients)
+    ours = outcome(net, kernel, x, None, None, coefficients)
     agree(ours, theirs)
 
 
@@ -171,9 +221,11 @@ def test_a_population_is_one_call(network, controller, generator):
                 assert_close(grad[k], net.get_parameter(name).grad)
 
 
-def test_the_same_call_gives_the_same_bits(generator):
-    net = ss.StackRNN(3, 4, "lstm", 5)
-    x = torch.randn(20, 30, 3, generator=generator)
+@pytest.mark.parametrize("kernel", DEVICE)
+def test_the_same_call_gives_the_same_bits(kernel, generator):
+    net = ss.StackRNN(3, 4, "lstm", 5, backend=kernel).to(DEVICE[kernel])
+    steps = 3 if INTERPRETED and kernel == "gpu" else 30
+    x = torch.randn(5, steps, 3, generator=generator).to(DEVICE[kernel])
     first, second = ([net(x)[0], *torch.autograd.grad(net(x)[0].sum(), net.parameters())] for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
 
@@ -211,7 +263,8 @@ def test_operators_are_registered_as_torch_wants(memory, generator):
     weights = fused.weights_of("lstm", {k: p.detach() for k, p in net.cell.named_parameters()})
     arguments = (v, *weights, *state.memory, *state.h, state.r, lengths, v[..., :0, 0], v[:, 0, 0])
     torch.library.opcheck(
-        rnn_op, (*(z.unsqueeze(0) for z in arguments), CORES["lstm"], MEMORIES[memory], 5, True, False, False),
+        rnn_op,
+        (*(z.unsqueeze(0) for z in arguments), CORES["lstm"], MEMORIES[memory], 5, True, False, False),
         test_utils=("test_schema", "test_autograd_registration", "test_faketensor"),
     )  # fmt: skip
 
@@ -254,6 +307,7 @@ def test_twice_is_refused_in_a_sentence(generator):
     ("backend", "x", "why_not", "said"),
     [
         ("auto", torch.zeros(1), "", "cpu: the fused kernel runs"),
+        ("gpu", torch.zeros(1, device=DEVICE["gpu"]), "", "gpu: the fused kernel runs"),
         ("reference", torch.zeros(1), "", "reference: it was asked for"),
         ("auto", torch.zeros(1).half(), "", "reference: its dtype is torch.float16"),
         ("auto", torch.zeros(1, device="meta"), "", "reference: its tensors are on meta"),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def why_not(cell: StackCell, x: Tensor, steps: int, return_trace: bool) -> str:
     """Why no kernel fits this call; "" where one does."""
-    from softstack.kernels.rnn import CORES, MEMORIES
+    from softstack.kernels.rnn import CORES, MEMORIES, on_chip
 
     if cell.controller_name not in CORES:
         return f"there is no kernel for the {cell.controller_name} controller"
@@ -27,6 +27,9 @@ def why_not(cell: StackCell, x: Tensor, steps: int, return_trace: bool) -> str:
         return "a trace is kept step by step"
     if not steps or 0 in x.shape[:-1]:
         return "there is nothing to compute"
+    sizes = cell.sizes["memory_size"], cell.sizes["hidden_size"]
+    if x.is_cuda and "i" in cell.heads.sizes and not on_chip(CORES[cell.controller_name], *sizes, x.dtype):
+        return "on a GPU, only unbuffered networks may have more weights than fit a chip"
     return ""
 
 

@@ -89,8 +89,8 @@ def forward(
     """Each model over its own sequences. x (P, B, T, k), W (P, G, C), b (P, G), Wh (P, G, H), bn (P, H),
     Wo (P, A, H), bo (P, A), h0 and c0 (P, B, H), r0 (P, B, m), lengths (P, B), where `ragged`: steps at or
     after it change nothing. V (P, B, N, m) comes in with what the memory holds before the first step, and s0
-    (P, B, N - T) are the strengths of that. Where `buffered`, x (P, B, n_in, k) and strengths0 (P, B, n_in) are the input
-    buffer, and i0 (P, B) is taken from it before the first of T steps.
+    (P, B, N - T) are the strengths of that. Where `buffered`, x (P, B, n_in, k) and strengths0 (P, B, n_in)
+    are the input buffer, and i0 (P, B) is taken from it before the first of T steps.
 
     Out: V, y (P, B, T, K), o (P, B, T) with buffers, the final s (P, B, N), strengths, i, h, c and r, and for
     the backward pass the tape and the links.

@@ -14,32 +14,44 @@ import torch
 from torch import Tensor
 
 from softstack.errors import BadInput
-from softstack.kernels.scan import fold
+from softstack.kernels.scan import arrays, fold, native
 
 CORES = {"linear": 0, "rnn": 1, "gru": 2, "lstm": 3}
 MEMORIES = {"stack": 0, "queue": 1, "none": 2}
+ON_CHIP = 160 * 1024  # bytes of weights that a program on the GPU holds in its registers
+
+
+def weights_held(core: int, m: int, H: int) -> int:
+    """How many numbers these are: the maps that see r and h, padded to powers of two."""
+    M, H = (1 << (size - 1).bit_length() for size in (m, max(1, H)))
+    if core == CORES["linear"]:
+        return M * M
+    return (1 if core == CORES["rnn"] else 4) * H * (M + H) + M * H
+
+
+def on_chip(core: int, m: int, H: int, dtype: torch.dtype) -> bool:
+    return weights_held(core, m, H) * dtype.itemsize <= ON_CHIP
 
 
 def _shapes(
     x: Tensor, b: Tensor, bo: Tensor, V0: Tensor, h0: Tensor, c0: Tensor, r0: Tensor,
-    core: int, memory: int, T: int, buffered: bool,
+    core: int, memory: int, T: int, buffered: bool, gpu: bool,
 ) -> tuple[list[tuple[int, ...]], int]:  # fmt: skip
     """The shapes of all results but the links, and the size of those."""
-    from softstack.kernels import cpu_rnn
-
     P, B, n_in, k = x.shape
     m, H, A = r0.shape[2], h0.shape[2], (b if core == CORES["linear"] else bo).shape[1]
     N = V0.shape[2] + (0 if memory == MEMORIES["none"] else T)
     K = A - m - (4 if buffered else 2)
-    size = cpu_rnn.layout.py_func(core, memory, B, T, k, m, H, A, N, n_in if buffered else -1)[-1]
+    items = n_in if buffered else -1
+    if gpu:
+        at, each = native("rnn", gpu).layout(core, memory, T, m, H, b.shape[1], N, items)
+        size, links = B * at[-1], B * each
+    else:
+        size = native("rnn", gpu).layout.py_func(core, memory, B, T, k, m, H, A, N, items)[-1]
+        links = B * N + B * (T + 1) + (B * n_in + B * (T + 1) if buffered else 0)
     inside = (P, B, n_in if buffered else 0)
     state = [tuple(z.shape) for z in (h0, c0, r0)] + [(P, B, N, m), (P, B, N), inside, (P, B)]
-    links = B * N + B * (T + 1) + (B * n_in + B * (T + 1) if buffered else 0)
     return [(P, B, T, K), *state, (P, B, T if buffered else 0), (P, size)], links
-
-
-def _arrays(*tensors: Tensor) -> list[Any]:
-    return [x.detach().contiguous().numpy() for x in tensors]
 
 
 @torch.library.custom_op("softstack::rnn", mutates_args=())
@@ -51,16 +63,14 @@ def rnn_op(
 ) -> list[Tensor]:  # fmt: skip
     """y (P, B, T, K), the final h, c, r, V, s, strengths and i, the output strengths o (P, B, T), and what
     the backward pass needs: tape and links."""
-    from softstack.kernels import cpu_rnn
-
-    shapes, size = _shapes(x, b, bo, V0, h0, c0, r0, core, memory, steps, buffered)
+    shapes, size = _shapes(x, b, bo, V0, h0, c0, r0, core, memory, steps, buffered, gpu)
     y, h, c, r, V, s, strengths, i, o, tape = made = [x.new_empty(shape) for shape in shapes]
     links = x.new_empty(x.shape[0], size, dtype=torch.int32)
     V[:, :, : V0.shape[2]] = V0
-    cpu_rnn.forward(
-        core, memory, ragged, buffered,
-        *_arrays(x, W, b, Wh, bn, Wo, bo, h0, c0, r0, s0, strengths0, i0, lengths),
-        *(z.numpy() for z in (V, s, strengths, y, o, h, c, r, i, tape, links)),
+    given = (x, W, b, Wh, bn, Wo, bo, h0, c0, r0, s0, strengths0, i0, lengths)
+    native("rnn", gpu).forward(
+        core, memory, ragged, buffered, *arrays((z.contiguous() for z in given), gpu),
+        *arrays((V, s, strengths, y, o, h, c, r, i, tape, links), gpu),
     )  # fmt: skip
     return [*made, links]
 
@@ -72,7 +82,7 @@ def _(
     strengths0: Tensor, i0: Tensor,
     core: int, memory: int, steps: int, ragged: bool, buffered: bool, gpu: bool,
 ) -> list[Tensor]:  # fmt: skip
-    shapes, size = _shapes(x, b, bo, V0, h0, c0, r0, core, memory, steps, buffered)
+    shapes, size = _shapes(x, b, bo, V0, h0, c0, r0, core, memory, steps, buffered, gpu)
     return [*(x.new_empty(shape) for shape in shapes), x.new_empty(x.shape[0], size, dtype=torch.int32)]
 
 
@@ -86,8 +96,6 @@ def rnn_backward_op(
 ) -> list[Tensor]:  # fmt: skip
     """The gradients of x (0 unless `to_x` or buffered), W, b, Wh, bn, Wo, bo, V0, s0, h0, c0, r0, strengths0
     and i0."""
-    from softstack.kernels import cpu_rnn
-
     P, _, T, _ = gy.shape
     H = gh.shape[2]
     n = V.shape[2] - (0 if memory == MEMORIES["none"] else T)
@@ -95,11 +103,10 @@ def rnn_backward_op(
     state = [z.clone(memory_format=whole) for z in (gh, gc, gr, gV, gs, gi, gstrengths)]
     gx, gW, gWh, gWo = (torch.zeros_like(z, memory_format=whole) for z in (x, W, Wh, Wo))
     gb, gbn, gbo = gy.new_zeros(W.shape[:2]), gy.new_zeros(P, H), gy.new_zeros(P, Wo.shape[1] if H else 0)
-    cpu_rnn.backward(
-        core, memory, ragged, buffered,
-        *_arrays(x, W, Wh, Wo, s0, strengths0, i0, lengths, V, s, strengths, tape, links, gy, go),
-        *(z.numpy() for z in state), to_x,
-        *(z.numpy() for z in (gx, gW, gb, gWh, gbn, gWo, gbo)),
+    given = (x, W, Wh, Wo, s0, strengths0, i0, lengths, V, s, strengths, tape, links, gy, go)
+    native("rnn", gpu).backward(
+        core, memory, ragged, buffered, *arrays((z.contiguous() for z in given), gpu), *arrays(state, gpu),
+        to_x, *arrays((gx, gW, gb, gWh, gbn, gWo, gbo), gpu),
     )  # fmt: skip
     gh, gc, gr, gV, gs, gi, gstrengths = state
     first = (gV[:, :, :n].clone(), gs[:, :, :n].clone(), gh, gc, gr, gstrengths, gi)

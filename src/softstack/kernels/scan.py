@@ -4,6 +4,8 @@ Each is a custom operator, so that torch.compile and torch.export see one node, 
 that torch.func does. A vmapped axis is folded into the batch.
 """
 
+import importlib
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -12,6 +14,16 @@ from torch import Tensor
 from softstack.errors import BadInput
 
 Log = tuple[Tensor, Tensor, Tensor, Tensor]
+
+
+def native(name: str, gpu: bool) -> Any:
+    """The compiled implementation: cpu_scan or gpu_scan, cpu_rnn or gpu_rnn."""
+    return importlib.import_module(f"softstack.kernels.{'gpu' if gpu else 'cpu'}_{name}")
+
+
+def arrays(tensors: Iterable[Tensor], gpu: bool) -> list[Any]:
+    """As that takes them."""
+    return [x if gpu else x.numpy() for x in tensors]
 
 
 @torch.library.custom_op("softstack::scan", mutates_args=())
@@ -25,14 +37,7 @@ def scan_op(
     """
     given = [x.contiguous() for x in (V, u, d, s0, lengths)]
     made = [V.new_empty(V.shape[0], u.shape[1], V.shape[2]), V.new_empty(V.shape[:2]), *_log(V, u)]
-    if gpu:
-        from softstack.kernels import gpu_scan
-
-        gpu_scan.forward(*given, lifo, *made)
-    else:
-        from softstack.kernels import cpu_scan
-
-        cpu_scan.forward(*(x.numpy() for x in given), lifo, *(x.numpy() for x in made))
+    native("scan", gpu).forward(*arrays(given, gpu), lifo, *arrays(made, gpu))
     return tuple(made)  # type: ignore[return-value]  # of six
 
 
@@ -56,15 +61,8 @@ def scan_backward_op(
     given = [x.contiguous() for x in (V, u, d, s0, lengths, s, link, level, first, top, gr)]
     gs = gs.clone(memory_format=torch.contiguous_format)
     made = gs, torch.zeros_like(given[0]), torch.empty_like(given[1]), torch.empty_like(given[1])
-    if gpu:
-        from softstack.kernels import gpu_scan
-
-        gpu_scan.backward(*given[:5], lifo, *given[5:], *made)
-    else:
-        from softstack.kernels import cpu_scan
-
-        arrays = [x.numpy() for x in given]
-        cpu_scan.backward(*arrays[:5], lifo, *arrays[5:], *(x.numpy() for x in made))
+    ready = arrays((*given, *made), gpu)
+    native("scan", gpu).backward(*ready[:5], lifo, *ready[5:])
     gs, gV, gu, gd = made
     return gV, gu, gd, gs[:, : V.shape[1] - u.shape[1]].clone()
 
