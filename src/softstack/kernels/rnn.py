@@ -33,7 +33,7 @@ def on_chip(core: int, m: int, H: int, dtype: torch.dtype) -> bool:
     return weights_held(core, m, H) * dtype.itemsize <= ON_CHIP
 
 
-def _shapes(
+def shapes(
     x: Tensor, b: Tensor, bo: Tensor, V0: Tensor, h0: Tensor, c0: Tensor, r0: Tensor,
     core: int, memory: int, T: int, buffered: bool, gpu: bool,
 ) -> tuple[list[tuple[int, ...]], int]:  # fmt: skip
@@ -63,8 +63,8 @@ def rnn_op(
 ) -> list[Tensor]:  # fmt: skip
     """y (P, B, T, K), the final h, c, r, V, s, strengths and i, the output strengths o (P, B, T), and what
     the backward pass needs: tape and links."""
-    shapes, size = _shapes(x, b, bo, V0, h0, c0, r0, core, memory, steps, buffered, gpu)
-    y, h, c, r, V, s, strengths, i, o, tape = made = [x.new_empty(shape) for shape in shapes]
+    sizes, size = shapes(x, b, bo, V0, h0, c0, r0, core, memory, steps, buffered, gpu)
+    y, h, c, r, V, s, strengths, i, o, tape = made = [x.new_empty(shape) for shape in sizes]
     links = x.new_empty(x.shape[0], size, dtype=torch.int32)
     V[:, :, : V0.shape[2]] = V0
     given = (x, W, b, Wh, bn, Wo, bo, h0, c0, r0, s0, strengths0, i0, lengths)
@@ -82,8 +82,8 @@ def _(
     strengths0: Tensor, i0: Tensor,
     core: int, memory: int, steps: int, ragged: bool, buffered: bool, gpu: bool,
 ) -> list[Tensor]:  # fmt: skip
-    shapes, size = _shapes(x, b, bo, V0, h0, c0, r0, core, memory, steps, buffered, gpu)
-    return [*(x.new_empty(shape) for shape in shapes), x.new_empty(x.shape[0], size, dtype=torch.int32)]
+    sizes, size = shapes(x, b, bo, V0, h0, c0, r0, core, memory, steps, buffered, gpu)
+    return [*(x.new_empty(shape) for shape in sizes), x.new_empty(x.shape[0], size, dtype=torch.int32)]
 
 
 @torch.library.custom_op("softstack::rnn_backward", mutates_args=())

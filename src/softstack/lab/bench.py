@@ -135,15 +135,14 @@ def networks(T: int) -> Iterator[Timing]:
     case = "training step of 10 networks, LSTM(10), m=2, B=10"
     populations = {name: Population(condition, range(10), "cpu") for name in ("fused", "vectorised")}
     populations["vectorised"].network.backend = "reference"
-    rows = torch.arange(10).unsqueeze(1)
     columns = torch.arange(10).repeat(10, 1)
     results: dict[str, list[Tensor]] = {}
     for name, population in populations.items():
-        losses = population.losses(rows, columns)
+        losses = population.losses(columns)
         results[name] = [losses.detach(), *torch.autograd.grad(losses.sum(), population.optimiser.rows)]
     agree(case, results["fused"], results["vectorised"])
     for name, population in populations.items():
-        yield Timing(case, T, name, clock(population.step, rows, columns))
+        yield Timing(case, T, name, clock(population.step, columns))
     lstms = [nn.LSTM(3, 10, batch_first=True) for _ in range(10)]
     x = torch.rand(10, T, 3)
     yield Timing(case, T, "nn.LSTM", clock(lambda: [lstm(x)[0].sum().backward() for lstm in lstms]))

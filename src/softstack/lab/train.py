@@ -22,6 +22,7 @@ from softstack import fused, kernels
 from softstack.lab import tasks
 from softstack.lab.data import SPLITS, Dataset, Example, Split, encode
 from softstack.lab.experiments import Condition, build
+from softstack.lab.steps import Adam, Step, choose
 from softstack.networks import BufferedStackRNN, StackRNN
 
 STREAMS = ("train", "dev", "test", "init", "order")
@@ -117,32 +118,6 @@ def accuracies(network: Network, parameters: Parameters, data: Dataset, letters:
     return right.double() / data.mask.sum((1, 2))
 
 
-class Adam:
-    """Adam with L2 added to the gradient, on one row of numbers a trial.
-
-    Each line is one rounding a number, so that a trial's row does not depend on the others. PyTorch's own
-    rounds its last few numbers another way than the rest, and which those are depends on who is there.
-    """
-
-    def __init__(self, rows: Tensor, learning_rate: float, weight_decay: float) -> None:
-        self.rows = rows  # (P, n), the parameters
-        self.first, self.second, self.steps = torch.zeros_like(rows), torch.zeros_like(rows), 0
-        self.learning_rate, self.weight_decay = learning_rate, weight_decay
-
-    @torch.no_grad()
-    def step(self, gradient: Tensor) -> None:
-        self.steps += 1
-        gradient = gradient + self.rows * self.weight_decay
-        self.first = self.first * 0.9 + gradient * (1 - 0.9)
-        self.second = self.second * 0.999 + (gradient * gradient) * (1 - 0.999)
-        first, second = self.first / (1 - 0.9**self.steps), self.second / (1 - 0.999**self.steps)
-        self.rows.sub_(first / (second.sqrt() + 1e-8) * self.learning_rate)
-
-    def keep(self, places: list[int]) -> None:
-        self.rows = self.rows.detach()[places].requires_grad_()
-        self.first, self.second = self.first[places], self.second[places]
-
-
 class Population:
     """Trials in training. `trials` says which ones, in the order of the parameters' leading axis."""
 
@@ -159,6 +134,7 @@ class Population:
         self.shapes = {name: p.shape for name, p in self.network.named_parameters()}
         rows = torch.cat([p.detach().flatten(1) for p in stack_module_state(networks)[0].values()], 1)
         self.optimiser = Adam(rows.requires_grad_(), condition.learning_rate, condition.weight_decay)
+        self.steps: dict[int, Step] = {}  # how a step is made, by the size of its batch
 
     @property
     def parameters(self) -> Parameters:
@@ -175,21 +151,21 @@ class Population:
         order = np.stack([self.orders[trial].permutation(size) for trial in self.trials])  # (P, n)
         data = self.data["train"]
         total = torch.zeros(len(self.trials), device=data.x.device)
-        rows = torch.arange(len(self.trials), device=data.x.device).unsqueeze(1)
         batches = torch.from_numpy(order).to(data.x.device).split(batch, dim=1)
         for columns in batches:
-            total += self.step(rows, columns)
+            total += self.step(columns.contiguous())
         dev = accuracies(self.network, self.parameters, self.data["dev"], self.letters)
         return (total / len(batches)).tolist(), dev.tolist()
 
-    def step(self, rows: Tensor, columns: Tensor) -> Tensor:
-        """One batch: the training strings `columns` (P, B) of the trials `rows` (P, 1); the losses (P,)."""
-        losses = self.losses(rows, columns)
-        (gradient,) = torch.autograd.grad(losses.sum(), [self.optimiser.rows])
-        self.optimiser.step(gradient)
-        return losses.detach()
+    def step(self, columns: Tensor) -> Tensor:
+        """One batch, the training strings `columns` (P, B) of each trial: the losses (P,)."""
+        size = columns.shape[1]
+        if size not in self.steps:
+            self.steps[size] = choose(self, columns)
+        return self.steps[size](columns)
 
-    def losses(self, rows: Tensor, columns: Tensor) -> Tensor:
+    def losses(self, columns: Tensor) -> Tensor:
+        rows = torch.arange(len(self.trials), device=columns.device).unsqueeze(1)  # (P, 1)
         data = Dataset(*(x[rows, columns] for x in self.data["train"]))
         y = outputs(self.network, self.parameters, data.x, self.letters)  # (P, B, T, K)
         surprise = cross_entropy(y.movedim(-1, 1), data.y, reduction="none")  # (P, B, T)
@@ -203,6 +179,7 @@ class Population:
         self.trials = [self.trials[place] for place in places]
         self.data = {split: Dataset(*(x[places] for x in data)) for split, data in self.data.items()}
         self.optimiser.keep(places)
+        self.steps = {}
 
 
 def train(
