@@ -158,7 +158,7 @@ def test_networks(network, controller, memory, dtype, B, T, before, ragged, gene
     [(torch.float64, 2, 3, 2, True), (torch.float32, 1, 4, 0, False)],
 )
 def test_networks_on_the_gpu(network, controller, memory, dtype, B, T, before, ragged, generator):
-    B, T = (B, T) if INTERPRETED else (9 * B, 11 * T)
+    B, T = (B, T) if INTERPRETED else (9 * B, 11 * T if dtype == torch.float64 else 2 * T)  # rounding grows
     compare("gpu", network, controller, memory, dtype, B, T, before, ragged, generator)
 
 

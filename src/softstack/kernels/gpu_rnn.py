@@ -45,7 +45,7 @@ def padded(core, buffered, m, H, G):
     two = triton.next_power_of_2
     HP, MP, gates = two(max(1, H)), two(m), 1 if core <= RNN else 4
     FP = MP if core == LINEAR else HP
-    warps = min(8, max(1, weights_held(core, m, H) // 4096))
+    warps = min(8, max(1, two(weights_held(core, m, H)) // 4096))
     return {
         "HP": HP, "MP": MP, "FP": FP, "GP": two(G) if buffered else 1, "GATES": gates, "num_warps": warps,
     }  # fmt: skip

@@ -8,17 +8,19 @@ import resource
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 import softstack as ss
 from softstack.errors import BadInput
 from softstack.lab.experiments import Condition
 from softstack.lab.train import Population
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 STRENGTHS: dict[str, Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]] = {
     "random": lambda u, d: (u, d),
@@ -172,8 +174,10 @@ def peak_memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
-def plot(timings: list[Timing]) -> Figure:
+def plot(timings: list[Timing]) -> "Figure":
     """Cost against T, both on logarithmic axes."""
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(7, 5))
     axis = figure.subplots()
     lines = dict.fromkeys((t.case, t.implementation) for t in timings if ", strengths" not in t.case)

@@ -1,4 +1,4 @@
-"""One training step of a population on the CPU, in compiled code from end to end. Nothing is allocated in a step.
+"""One training step of a population on the CPU, in compiled code from end to end, in arrays used again.
 
 The same as `steps.Autograd`, to rounding: its tests hold it to that.
 """

@@ -1,0 +1,152 @@
+"""How fast on a GPU: `python -m softstack.lab.bench_gpu OUT.json [COMMIT]`; torch and Triton are enough.
+
+As in `bench.py`, a case first compares outputs and gradients, and is not timed where they differ. Times are
+medians of device events, forward and backward together.
+"""
+
+import json
+import statistics
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+import softstack as ss
+from softstack.errors import BadInput
+from softstack.lab.bench import STRENGTHS, Timing, agree, both_ways, instructions
+from softstack.lab.experiments import Condition
+from softstack.lab.steps import Autograd, Graphed
+from softstack.lab.train import Population
+
+
+def clock(run: Callable[..., Any], *given: Any, repeats: int = 20) -> float:
+    """Seconds on the device, the median of repeats after three to warm up."""
+    for _ in range(3):
+        run(*given)
+    times: list[float] = []
+    for _ in range(repeats):
+        began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        began.record()
+        run(*given)
+        ended.record()
+        torch.cuda.synchronize()
+        times.append(began.elapsed_time(ended) / 1e3)
+    return statistics.median(times)
+
+
+def on_device(B: int, T: int, m: int, kind: str = "random") -> list[Tensor]:
+    return [x.detach().cuda().requires_grad_() for x in instructions(B, T, m, kind)]
+
+
+def fused(v: Tensor, u: Tensor, d: Tensor) -> Tensor:
+    return ss.stack_scan(v, u, d, backend="gpu")[0]
+
+
+def vectorised(v: Tensor, u: Tensor, d: Tensor) -> Tensor:
+    return ss.stack_scan(v, u, d, backend="reference")[0]
+
+
+def scans(B: int, m: int, T: int) -> Iterator[Timing]:
+    given, case = on_device(B, T, m), f"scan, B={B}, m={m}"
+    agree(case, both_ways(fused, given), both_ways(vectorised, given))
+    yield Timing(case, T, "fused", clock(both_ways, fused, given))
+    yield Timing(case, T, "vectorised", clock(both_ways, vectorised, given, repeats=3))
+
+
+def worst(B: int, m: int, T: int) -> Iterator[Timing]:
+    for kind in STRENGTHS:
+        given, case = on_device(B, T, m, kind), f"scan, B={B}, m={m}, strengths {kind}"
+        agree(case, both_ways(fused, given), both_ways(vectorised, given))
+        yield Timing(case, T, "fused", clock(both_ways, fused, given))
+
+
+def growth(B: int, m: int, lengths: tuple[int, ...]) -> Iterator[tuple[Timing, float]]:
+    """One scan over many T, with the most memory that it took, in megabytes."""
+    for T in lengths:
+        given = on_device(B, T, m)
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        seconds = clock(both_ways, fused, given, repeats=5)
+        yield (
+            Timing(f"scan, B={B}, m={m}", T, "fused", seconds),
+            (torch.cuda.max_memory_allocated() - before) / 1e6,
+        )
+
+
+def trained(network: nn.Module, x: Tensor) -> list[Tensor]:
+    y = network(x)[0]
+    return [y, *torch.autograd.grad(y.sum(), list(network.parameters()))]
+
+
+def networks(B: int, size: int, T: int) -> Iterator[Timing]:
+    """A StackRNN and an nn.LSTM of the same sizes: plain, and captured as CUDA graphs."""
+    case = f"StackRNN, LSTM({size}), m={size}, B={B}"
+    network = ss.StackRNN(size, size, "lstm", size, "stack", size, device="cuda")
+    x = torch.randn(B, T, size, device="cuda")
+    network.backend = "gpu"
+    ours = trained(network, x[:, :64])
+    network.backend = "reference"
+    agree(case, ours, trained(network, x[:, :64]))
+    network.backend = "gpu"
+    lstm = nn.LSTM(size, size, batch_first=True, device="cuda")
+    yield Timing(case, T, "fused", clock(trained, network, x, repeats=7))
+    yield Timing(case, T, "nn.LSTM", clock(trained, lstm, x))
+    graphed = torch.cuda.make_graphed_callables(network, (x.clone(),), num_warmup_iters=1)
+    yield Timing(case, T, "fused, as a CUDA graph", clock(trained, graphed, x, repeats=7))
+
+
+def population(P: int) -> Iterator[Timing]:
+    """One training step of P networks of Table 1."""
+    condition = Condition("reversal", "lstm", "stack", train_size=20, dev_size=2, test_size=2)
+    case = f"training step of {P:,} networks, LSTM(10), m=2, B=10"
+    columns = torch.arange(10, device="cuda").repeat(P, 1)
+    both = {name: Population(condition, range(P), "cuda") for name in ("gpu", "reference")}
+    results = {}
+    for name, each in both.items():
+        each.network.backend = name
+        losses = each.losses(columns)
+        results[name] = [losses.detach(), *torch.autograd.grad(losses.sum(), each.optimiser.rows)]
+    agree(case, results["gpu"], results["reference"])
+    T = both["gpu"].data["train"].x.shape[2]
+    yield Timing(case, T, "fused", clock(Graphed(both["gpu"], columns), columns))
+    yield Timing(case, T, "fused, without a CUDA graph", clock(Autograd(both["gpu"]), columns))
+    yield Timing(case, T, "vectorised, as a CUDA graph", clock(Graphed(both["reference"], columns), columns))
+
+
+def cases() -> Iterator[Timing]:
+    yield from scans(64, 64, 1024)
+    yield from scans(256, 256, 1024)
+    yield from worst(64, 64, 1024)
+    yield from networks(64, 64, 1024)
+    yield from networks(64, 256, 1024)
+    yield from networks(256, 256, 1024)
+    yield from population(1000)
+
+
+def main() -> None:
+    if not torch.cuda.is_available():
+        raise BadInput("there is no CUDA device here")
+    timings = []
+    for timing in cases():
+        timings.append(timing)
+        print(
+            f"{timing.case}, T={timing.T}: {timing.implementation} {1e3 * timing.seconds:.3f} ms", flush=True
+        )
+    grown = list(growth(8, 64, (1024, 4096, 16384, 65536)))
+    for timing, megabytes in grown:
+        print(f"{timing.case}, T={timing.T}: {1e3 * timing.seconds:.3f} ms, {megabytes:.0f} MB", flush=True)
+    result = {
+        "commit": sys.argv[2] if len(sys.argv) > 2 else "unknown",
+        "torch": torch.__version__,
+        "device": torch.cuda.get_device_name(),
+        "timings": [timing._asdict() for timing in timings],
+        "growth": [{**timing._asdict(), "megabytes": round(megabytes, 1)} for timing, megabytes in grown],
+    }
+    Path(sys.argv[1]).write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
