@@ -4,6 +4,7 @@ As in `bench.py`, a case first compares outputs and gradients, and is not timed 
 medians of device events, forward and backward together.
 """
 
+import copy
 import json
 import statistics
 import sys
@@ -78,7 +79,7 @@ def growth(B: int, m: int, lengths: tuple[int, ...]) -> Iterator[tuple[Timing, f
 
 def trained(network: nn.Module, x: Tensor) -> list[Tensor]:
     y = network(x)[0]
-    return [y, *torch.autograd.grad(y.sum(), list(network.parameters()))]
+    return [y.detach(), *torch.autograd.grad(y.sum(), list(network.parameters()))]
 
 
 def networks(B: int, size: int, T: int) -> Iterator[Timing]:
@@ -94,7 +95,8 @@ def networks(B: int, size: int, T: int) -> Iterator[Timing]:
     lstm = nn.LSTM(size, size, batch_first=True, device="cuda")
     yield Timing(case, T, "fused", clock(trained, network, x, repeats=7))
     yield Timing(case, T, "nn.LSTM", clock(trained, lstm, x))
-    graphed = torch.cuda.make_graphed_callables(network, (x.clone(),), num_warmup_iters=1)
+    fresh = copy.deepcopy(network)  # whose parameters no other stream has met
+    graphed = torch.cuda.make_graphed_callables(fresh, (x.clone(),), num_warmup_iters=1)
     yield Timing(case, T, "fused, as a CUDA graph", clock(trained, graphed, x, repeats=7))
 
 
