@@ -109,8 +109,8 @@ def population(P: int) -> Iterator[Timing]:
     results = {}
     for name, each in both.items():
         each.network.backend = name
-        losses = each.losses(columns)
-        results[name] = [losses.detach(), *torch.autograd.grad(losses.sum(), each.optimiser.rows)]
+        loss = each.losses(columns).sum()
+        results[name] = [loss.detach(), *torch.autograd.grad(loss, each.optimiser.rows)]
     agree(case, results["gpu"], results["reference"])
     T = both["gpu"].data["train"].x.shape[2]
     yield Timing(case, T, "fused", clock(Graphed(both["gpu"], columns), columns))

@@ -75,6 +75,8 @@ class Autograd:
 class Graphed:
     def __init__(self, population: "Population", columns: Tensor) -> None:
         self.optimiser, self.columns, step = population.optimiser, columns.clone(), Autograd(population)
+        # the same numbers, but a leaf that no other stream has met, or it could not be captured
+        self.optimiser.rows = self.optimiser.rows.detach().requires_grad_()
         changed = (self.optimiser.rows, self.optimiser.first, self.optimiser.second)
         before = [x.detach().clone() for x in changed]
         aside = torch.cuda.Stream()
