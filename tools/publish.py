@@ -16,7 +16,7 @@ from softstack.lab import report
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
 TABLE = ("table1.json", "table1.md", "table1.html", "trials.jsonl", "meta.json")
-BENCH = ("bench.json", "bench.png")
+BENCH = ("bench.json", "bench.png")  # beside gpu.json, from a machine that has one: see `speed_gpu`
 
 
 def table() -> str:
@@ -48,8 +48,30 @@ def speed() -> str:
     )
 
 
+def speed_gpu() -> str:
+    """The same for what `python -m softstack.lab.bench_gpu results/bench/gpu.json COMMIT` wrote on a GPU."""
+    bench = json.loads((RESULTS / "bench" / "gpu.json").read_text())
+    own = {t["case"]: t["seconds"] for t in bench["timings"] if t["implementation"] == "fused"}
+    lines = [
+        f"| forward and backward, {bench['device']} | T | fused | beside it | | times |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for t in bench["timings"]:
+        if t["implementation"] != "fused":
+            lines.append(
+                f"| {t['case']} | {t['T']:,} | {1e3 * own[t['case']]:,.2f} ms | {t['implementation']} "
+                f"| {1e3 * t['seconds']:,.2f} ms | {t['seconds'] / own[t['case']]:,.2f} |"
+            )
+    long = bench["growth"][-1]
+    return (
+        "\n".join(lines) + f"\n\n{long['case']}, T = {long['T']:,}: {1e3 * long['seconds']:,.0f} ms and "
+        f"{long['megabytes']:,.0f} MB, which grow in proportion to T. Made by "
+        f"`python -m softstack.lab.bench_gpu` at commit {bench['commit']}, torch {bench['torch']}."
+    )
+
+
 def filled(text: str) -> str:
-    for name, made in (("table 1", table()), ("speed", speed())):
+    for name, made in (("table 1", table()), ("speed", speed()), ("speed on a GPU", speed_gpu())):
         begin, end = f"<!-- {name}: begin, made by tools/publish.py -->", f"<!-- {name}: end -->"
         before, rest = text.split(begin)
         text = f"{before}{begin}\n{made}\n{end}{rest.split(end)[1]}"
