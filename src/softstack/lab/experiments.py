@@ -15,7 +15,7 @@ from softstack.lab import tasks
 from softstack.memory import MEMORIES
 from softstack.networks import BufferedStackRNN, StackRNN
 
-NUMERICS = 3
+NUMERICS = 4
 """Raised when a change makes the same condition and seed train to other numbers."""
 
 LOSSES = ("task", "step_mean", "sum")
