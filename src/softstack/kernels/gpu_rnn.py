@@ -126,8 +126,8 @@ def backward(
     with torch.cuda.device_of(x):
         if not on_chip(core, m, H, x.dtype):
             gpu_steps.backward(
-                core, memory, W, Wh, Wo, s0, lengths, V, links, to_f, gh, gc, gr, gV, gs, gout, gpre, at,
-                parts, k,
+                core, memory, W, Wh, Wo, s0, lengths, V, tape, links, to_f, gh, gc, gr, gV, gs, gout, gpre,
+                at, k,
             )  # fmt: skip
         else:
             gpu_whole.backward_kernel[(P * B,)](

@@ -1,11 +1,12 @@
-"""A large StackRNN on the GPU, step by step: matrix products, and between them a kernel for the controller's
-gates and one for the memory. For weights that a chip cannot hold. Each of the four takes Python longer to
-launch than the GPU to run: capture the call in a CUDA graph (torch.cuda.make_graphed_callables) where that
-matters.
+"""A large StackRNN on the GPU, step by step, for weights that a chip cannot hold: one matrix product for all
+sequences, then one kernel, a program a sequence, that makes everything else of it.
 
 `z` (P, B, m + H) is what the controller sees of the step before, [r; h], and `pre` (P, B, R) what it makes of
 it, gate by gate: R = H (RNN), 4 H (LSTM, and GRU: reset, z, n's part from r, n's part from h), A (linear).
-The tape is that of `gpu_rnn.py`.
+The tape is that of `gpu_rnn.py`; `at_` is where its parts begin.
+
+Python takes longer to launch these than the GPU to run them: capture the call in a CUDA graph
+(torch.cuda.make_graphed_callables) where that matters.
 """
 
 import torch
@@ -15,177 +16,192 @@ import triton.language as tl
 from softstack.kernels.gpu_memory import finish, pop, push, read, row, start, undo, unlink
 from softstack.kernels.gpu_whole import GRU, LINEAR, LSTM, NONE, RNN, STACK, tanh
 
-
-@triton.jit
-def begin_kernel(s0, links, level, n, N, size, chains, LIFO: tl.constexpr, top):
-    q = tl.program_id(0).to(tl.int64)
-    head, strength = start(s0 + q * n, links + q * chains, level + q * size, n, LIFO)
-    tl.store(links + q * chains + N, head)
-    tl.store(top + q * size, strength)
+BLOCK = 32  # columns, or rows, of the heads' matrix that are loaded at once
 
 
 @triton.jit
-def finish_kernel(s, links, level, top, N, T, lengths, size, chains):
+def begin_kernel(s0, links, tape, n, N, size, chains, at_level, at_top, LIFO: tl.constexpr):
+    """The memory before the first step."""
     q = tl.program_id(0).to(tl.int64)
+    links, tape = links + q * chains, tape + q * size
+    head, strength = start(s0 + q * n, links, tape + at_level, n, LIFO)
+    tl.store(links + N, head)
+    tl.store(tape + at_top, strength)
+
+
+@triton.jit
+def finish_kernel(s, links, tape, lengths, N, T, size, chains, at_level, at_top):
+    """What the memory holds after the last."""
+    q = tl.program_id(0).to(tl.int64)
+    links, tape = links + q * chains, tape + q * size
     end = tl.minimum(T, tl.load(lengths + q)).to(tl.int32)
-    head, strength = tl.load(links + q * chains + N + end), tl.load(top + q * size + end)
-    finish(s + q * N, links + q * chains, level + q * size, head, strength)
+    finish(s + q * N, links, tape + at_level, tl.load(links + N + end), tl.load(tape + at_top + end))
 
 
 @triton.jit
-def gates_kernel(
-    pre, z, lengths, xs, hs, cs, gates, t, m, H, G, R, size, CORE: tl.constexpr, UNITS: tl.constexpr
-):  # fmt: skip
-    """h_t, and c_t, from `pre` and x's projection; h_{t-1} where the sequence has ended."""
-    q = tl.program_id(0).to(tl.int64)
-    unit = tl.program_id(1) * UNITS + tl.arange(0, UNITS)
-    exists = unit < H
-    pre, given, made = (
-        pre + q * R + unit,
-        row(xs + q * size, t, G, unit),
-        row(gates + q * size, t, 4 * H, unit),
-    )
-    h, c = row(hs + q * size, t, H, unit), row(cs + q * size, t, H, unit)
-    hidden = tl.load(h, mask=exists, other=0)
-    live = t < tl.load(lengths + q)
-    first = tl.load(pre, mask=exists, other=0) + tl.load(given, mask=exists, other=0)
-    if CORE == RNN:
-        hidden = tl.where(live, tanh(first), hidden)
-    else:
-        first = tl.sigmoid(first)
-        second = tl.sigmoid(tl.load(pre + H, mask=exists, other=0) + tl.load(given + H, mask=exists, other=0))
-        third = tl.load(pre + 2 * H, mask=exists, other=0) + tl.load(given + 2 * H, mask=exists, other=0)
-        fourth = tl.load(pre + 3 * H, mask=exists, other=0)
-        if CORE == LSTM:
-            third = tanh(third)
-            fourth = tl.sigmoid(fourth + tl.load(given + 3 * H, mask=exists, other=0))
-            was = tl.load(c, mask=exists, other=0)
-            cell = tl.where(live, second * was + first * third, was)
-            tl.store(c + H, cell, mask=exists)
-            hidden = tl.where(live, fourth * tanh(cell), hidden)
-        else:
-            third = tanh(third + first * fourth)
-            hidden = tl.where(live, third + second * (hidden - third), hidden)
-        tl.store(made, first, mask=exists)
-        tl.store(made + H, second, mask=exists)
-        tl.store(made + 2 * H, third, mask=exists)
-        tl.store(made + 3 * H, fourth, mask=exists)
-    tl.store(h + H, hidden, mask=exists)
-    tl.store(z + q * (m + H) + m + unit, hidden, mask=exists)
+def part(pre, given, exists):
+    return tl.load(pre, mask=exists, other=0) + tl.load(given, mask=exists, other=0)
 
 
-@triton.jit
-def memory_kernel(
-    raw, z, lengths, V, rs, acts, links, level, top, t, m, Z, R, N, n, size, chains,
-    MEMORY: tl.constexpr, MP: tl.constexpr,
+@triton.jit(do_not_specialize=["t"])
+def step_kernel(
+    pre, z, Wo, bo, lengths, V, tape, links, t, B, m, H, A, G, R, N, n, size, chains,
+    at_h, at_c, at_r, at_acts, at_gates, at_level, at_top,
+    CORE: tl.constexpr, MEMORY: tl.constexpr, HP: tl.constexpr, MP: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Squash u, d and v, then pop, push and read."""
     q = tl.program_id(0).to(tl.int64)
     column, inside = tl.arange(0, MP), tl.arange(0, MP) < m
-    raw, V, act = raw + q * R, V + q * N * m, row(acts + q * size, t, 2 + m, 0)
-    links, level, top, r = (
-        links + q * chains,
-        level + q * size,
-        top + q * size,
-        row(rs + q * size, t, m, column),
-    )
-    first = links + N
+    unit, exists = tl.arange(0, HP), tl.arange(0, HP) < H
+    V, tape, links, pre, z = V + q * N * m, tape + q * size, links + q * chains, pre + q * R, z + q * (m + H)
+    Wo, bo = Wo + q // B * A * H, bo + q // B * A
+    r, h, c = row(tape + at_r, t, m, column), row(tape + at_h, t, H, unit), row(tape + at_c, t, H, unit)
     if t < tl.load(lengths + q):
-        u, d = tl.sigmoid(tl.load(raw)), tl.sigmoid(tl.load(raw + 1))
-        v = tl.sigmoid(tl.load(raw + 2 + column, mask=inside, other=0))
+        given = row(tape, t, G, 0)
+        if CORE == LINEAR:
+            u, d = tl.load(pre) + tl.load(given), tl.load(pre + 1) + tl.load(given + 1)
+            v = part(pre + 2 + column, given + 2 + column, inside)
+        else:
+            first = part(pre + unit, given + unit, exists)
+            if CORE == RNN:
+                hidden = tanh(first)
+            else:
+                first = tl.sigmoid(first)
+                second = tl.sigmoid(part(pre + H + unit, given + H + unit, exists))
+                third = part(pre + 2 * H + unit, given + 2 * H + unit, exists)
+                if CORE == LSTM:
+                    third = tanh(third)
+                    fourth = tl.sigmoid(part(pre + 3 * H + unit, given + 3 * H + unit, exists))
+                    cell = second * tl.load(c, mask=exists, other=0) + first * third
+                    tl.store(c + H, cell, mask=exists)
+                    hidden = fourth * tanh(cell)
+                else:
+                    fourth = tl.load(pre + 3 * H + unit, mask=exists, other=0)
+                    third = tanh(third + first * fourth)
+                    hidden = third + second * (tl.load(h, mask=exists, other=0) - third)
+                made = row(tape + at_gates, t, 4 * H, unit)
+                tl.store(made, first, mask=exists)
+                tl.store(made + H, second, mask=exists)
+                tl.store(made + 2 * H, third, mask=exists)
+                tl.store(made + 3 * H, fourth, mask=exists)
+            tl.store(h + H, hidden, mask=exists)
+            tl.store(z + m + unit, hidden, mask=exists)
+            tl.debug_barrier()
+            u = tl.load(bo) + tl.sum(tl.load(Wo + unit, mask=exists, other=0) * hidden)
+            d = tl.load(bo + 1) + tl.sum(tl.load(Wo + H + unit, mask=exists, other=0) * hidden)
+            v = tl.load(bo + 2 + column, mask=inside, other=0)
+            for begin in range(0, H, BLOCK):
+                f = begin + tl.arange(0, BLOCK)
+                weights = tl.load(
+                    row(Wo, 2 + column[:, None], H, f[None, :]),
+                    mask=inside[:, None] & (f < H)[None, :], other=0,
+                )  # fmt: skip
+                v += tl.sum(weights * tl.load(z + m + f, mask=f < H, other=0)[None, :], 1)
+        u, d, v = tl.sigmoid(u), tl.sigmoid(d), tl.sigmoid(v)
+        act = row(tape + at_acts, t, 2 + m, 0)
         tl.store(act, u)
         tl.store(act + 1, d)
         tl.store(act + 2 + column, v, mask=inside)
         found = tl.zeros_like(v)
         if MEMORY != NONE:
+            level, first_at, top = tape + at_level, links + N + t, tape + at_top + t
             tl.store(row(V, n + t, m, column), v, mask=inside)
-            head, strength = pop(links, level, tl.load(first + t), tl.load(top + t), u)
+            head, strength = pop(links, level, tl.load(first_at), tl.load(top), u)
             head, strength = push(links, level, head, strength, n + t, d, MEMORY == STACK)
-            tl.store(first + t + 1, head)
-            tl.store(top + t + 1, strength)
+            tl.store(first_at + 1, head)
+            tl.store(top + 1, strength)
             found = read(V, links, level, head, strength, m, column)
-    else:
-        found = tl.load(r, mask=inside, other=0)
-    tl.store(r + m, found, mask=inside)
-    tl.store(z + q * Z + column, found, mask=inside)
+        tl.store(r + m, found, mask=inside)
+        tl.store(z + column, found, mask=inside)
+    else:  # the sequence has ended: everything stays
+        tl.store(r + m, tl.load(r, mask=inside, other=0), mask=inside)
+        if CORE != LINEAR:
+            tl.store(h + H, tl.load(h, mask=exists, other=0), mask=exists)
+        if CORE == LSTM:
+            tl.store(c + H, tl.load(c, mask=exists, other=0), mask=exists)
 
 
-@triton.jit
-def unmemory_kernel(
-    gz, gout, lengths, s0, V, gV, gs, acts, links, level, top, t, T, m, Z, A, N, n, size, chains,
-    MEMORY: tl.constexpr, MP: tl.constexpr,
+@triton.jit(do_not_specialize=["t"])
+def unstep_kernel(
+    gz, to_f, gout, gpre, gc, Wo, lengths, s0, V, gV, gs, tape, links, t, B, T, m, H, A, R, N, n, size,
+    chains, at_h, at_c, at_acts, at_gates, at_level, at_top,
+    CORE: tl.constexpr, MEMORY: tl.constexpr, HP: tl.constexpr, MP: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """The reverse: the gradients of u, d and v before they were squashed, from that of r."""
+    """The reverse: from the gradients of r_t and h_t, gz, that of `pre`. What does not go through `pre` is
+    left in gz: nothing for r, and for h what the GRU kept; everything where the sequence has ended."""
     q = tl.program_id(0).to(tl.int64)
     if t < tl.load(lengths + q):
         column, inside = tl.arange(0, MP), tl.arange(0, MP) < m
-        V, gV, gs, links = V + q * N * m, gV + q * N * m, gs + q * N, links + q * chains
-        level, top, act, out = (
-            level + q * size,
-            top + q * size,
-            row(acts + q * size, t, 2 + m, 0),
-            row(gout, q * T + t, A, 0),
+        unit, exists = tl.arange(0, HP), tl.arange(0, HP) < H
+        V, gV, gs, tape, links = (
+            V + q * N * m,
+            gV + q * N * m,
+            gs + q * N,
+            tape + q * size,
+            links + q * chains,
         )
-        u, d, v = tl.load(act), tl.load(act + 1), tl.load(act + 2 + column, mask=inside, other=0)
-        gr = tl.load(gz + q * Z + column, mask=inside, other=0)
-        gu, gd, popped = undo(
-            V, links, level, links + N, top, n, t, u, d, gr, gs, gV, m, column, MEMORY == STACK
-        )
-        if t == 0:
-            unlink(s0 + q * n, gs, n, gu, popped, MEMORY == STACK)
-        tl.store(out, gu * u * (1 - u))
-        tl.store(out + 1, gd * d * (1 - d))
-        gv = tl.load(row(gV, n + t, m, column), mask=inside, other=0)
-        tl.store(out + 2 + column, gv * v * (1 - v), mask=inside)
-
-
-@triton.jit
-def ungates_kernel(
-    gf, gz, gpre, gc, lengths, hs, cs, gates, t, T, m, H, R, size, CORE: tl.constexpr, UNITS: tl.constexpr
-):  # fmt: skip
-    """The reverse of `gates_kernel`: that of `pre`, from that of h_t, gf. What does not go through `pre` is
-    left in gz: nothing for r, and for h what the GRU kept; everything where the sequence has ended."""
-    q = tl.program_id(0).to(tl.int64)
-    unit = tl.program_id(1) * UNITS + tl.arange(0, UNITS)
-    exists = unit < H
-    live = t < tl.load(lengths + q)
-    h, c = row(hs + q * size, t, H, unit), row(cs + q * size, t, H, unit)
-    made, out = row(gates + q * size, t, 4 * H, unit), row(gpre, q * T + t, R, unit)
-    grad = tl.load(gf + q * H + unit, mask=exists, other=0)
-    kept = tl.where(live, tl.zeros_like(grad), grad)
-    if CORE == RNN:
-        hidden = tl.load(h + H, mask=exists, other=0)
-        tl.store(out, tl.where(live, grad * (1 - hidden * hidden), 0), mask=exists)
-    else:
-        first, second = tl.load(made, mask=exists, other=0), tl.load(made + H, mask=exists, other=0)
-        third, fourth = (
-            tl.load(made + 2 * H, mask=exists, other=0),
-            tl.load(made + 3 * H, mask=exists, other=0),
-        )
-        if CORE == LSTM:
-            squashed = tanh(tl.load(c + H, mask=exists, other=0))
-            to_c = tl.load(gc + q * H + unit, mask=exists, other=0)
-            through = to_c + grad * fourth * (1 - squashed * squashed)
-            tl.store(gc + q * H + unit, tl.where(live, through * second, to_c), mask=exists)
-            g1 = through * third * first * (1 - first)
-            g2 = through * tl.load(c, mask=exists, other=0) * second * (1 - second)
-            g3 = through * first * (1 - third * third)
-            g4 = grad * squashed * fourth * (1 - fourth)
-        else:
-            g3 = grad * (1 - second) * (1 - third * third)
-            g1 = g3 * fourth * first * (1 - first)
-            g2 = grad * (tl.load(h, mask=exists, other=0) - third) * second * (1 - second)
-            g4 = g3 * first
-            kept = tl.where(live, grad * second, grad)
-        tl.store(out, tl.where(live, g1, 0), mask=exists)
-        tl.store(out + H, tl.where(live, g2, 0), mask=exists)
-        tl.store(out + 2 * H, tl.where(live, g3, 0), mask=exists)
-        tl.store(out + 3 * H, tl.where(live, g4, 0), mask=exists)
-    tl.store(gz + q * (m + H) + m + unit, kept, mask=exists)
-    if (tl.program_id(1) == 0) & live:
-        for begin in range(0, m, UNITS):
-            column = begin + tl.arange(0, UNITS)
-            tl.store(gz + q * (m + H) + column, tl.zeros_like(grad), mask=column < m)
+        Wo, gz, step = Wo + q // B * A * H, gz + q * (m + H), q * T + t
+        act, out = row(tape + at_acts, t, 2 + m, 0), row(gout, step, A, 0)
+        if MEMORY != NONE:
+            u, d, v = tl.load(act), tl.load(act + 1), tl.load(act + 2 + column, mask=inside, other=0)
+            gr = tl.load(gz + column, mask=inside, other=0)
+            gu, gd, popped = undo(
+                V, links, tape + at_level, links + N, tape + at_top, n, t, u, d, gr, gs, gV, m, column,
+                MEMORY == STACK,
+            )  # fmt: skip
+            if t == 0:
+                unlink(s0 + q * n, gs, n, gu, popped, MEMORY == STACK)
+            gv = tl.load(row(gV, n + t, m, column), mask=inside, other=0) * v * (1 - v)
+            gu, gd = gu * u * (1 - u), gd * d * (1 - d)
+            tl.store(out, gu)
+            tl.store(out + 1, gd)
+            tl.store(out + 2 + column, gv, mask=inside)
+            tl.debug_barrier()
+        if CORE != LINEAR:
+            grad = tl.load(gz + m + unit, mask=exists, other=0)
+            grad += tl.load(row(to_f, step, H, unit), mask=exists, other=0)
+            if MEMORY != NONE:
+                grad += gu * tl.load(Wo + unit, mask=exists, other=0)
+                grad += gd * tl.load(Wo + H + unit, mask=exists, other=0)
+                for begin in range(0, m, BLOCK):
+                    j = begin + tl.arange(0, BLOCK)
+                    weights = tl.load(
+                        row(Wo, 2 + j[:, None], H, unit[None, :]),
+                        mask=(j < m)[:, None] & exists[None, :], other=0,
+                    )  # fmt: skip
+                    grad += tl.sum(weights * tl.load(out + 2 + j, mask=j < m, other=0)[:, None], 0)
+            h, c = row(tape + at_h, t, H, unit), row(tape + at_c, t, H, unit)
+            made, to_pre = row(tape + at_gates, t, 4 * H, unit), row(gpre, step, R, unit)
+            kept = tl.zeros_like(grad)
+            if CORE == RNN:
+                hidden = tl.load(h + H, mask=exists, other=0)
+                tl.store(to_pre, grad * (1 - hidden * hidden), mask=exists)
+            else:
+                first, second = tl.load(made, mask=exists, other=0), tl.load(made + H, mask=exists, other=0)
+                third, fourth = (
+                    tl.load(made + 2 * H, mask=exists, other=0), tl.load(made + 3 * H, mask=exists, other=0),
+                )  # fmt: skip
+                if CORE == LSTM:
+                    squashed = tanh(tl.load(c + H, mask=exists, other=0))
+                    c_grad = row(gc, q, H, unit)
+                    through = tl.load(c_grad, mask=exists, other=0)
+                    through += grad * fourth * (1 - squashed * squashed)
+                    tl.store(c_grad, through * second, mask=exists)
+                    g1 = through * third * first * (1 - first)
+                    g2 = through * tl.load(c, mask=exists, other=0) * second * (1 - second)
+                    g3 = through * first * (1 - third * third)
+                    g4 = grad * squashed * fourth * (1 - fourth)
+                else:
+                    g3 = grad * (1 - second) * (1 - third * third)
+                    g1 = g3 * fourth * first * (1 - first)
+                    g2 = grad * (tl.load(h, mask=exists, other=0) - third) * second * (1 - second)
+                    g4 = g3 * first
+                    kept = grad * second
+                tl.store(to_pre, g1, mask=exists)
+                tl.store(to_pre + H, g2, mask=exists)
+                tl.store(to_pre + 2 * H, g3, mask=exists)
+                tl.store(to_pre + 3 * H, g4, mask=exists)
+            tl.store(gz + m + unit, kept, mask=exists)
+        tl.store(gz + column, tl.zeros([MP], tape.dtype.element_ty), mask=inside)
 
 
 def joined(core, W, Wh, k, H):
@@ -201,78 +217,59 @@ def joined(core, W, Wh, k, H):
     return torch.cat((top, *new), 1)
 
 
-def blocks(P, B, H):
-    """The grid of the gates' kernels."""
-    units = min(256, triton.next_power_of_2(max(1, H)))
-    return (P * B, triton.cdiv(max(1, H), units)), {"UNITS": units, "num_warps": max(1, units // 64)}
+def sizes(core, memory, m, H):
+    two = triton.next_power_of_2
+    HP, MP = two(max(1, H)), two(m)
+    warps = min(16, max(1, max(HP, MP) * BLOCK // 1024))
+    return {"CORE": core, "MEMORY": memory, "HP": HP, "MP": MP, "BLOCK": BLOCK, "num_warps": warps}
 
 
 def forward(
     core, memory, W, b, Wh, bn, Wo, bo, h0, c0, r0, s0, lengths, V, s, h, c, r, tape, links, at, parts, k
 ):
-    """All steps; x's projection is on the tape. `parts` are the tape's sections by step."""
-    xs, hs, cs, rs, acts, gates, level, top = parts
+    """All steps; x's projection is on the tape. `parts` are the tape's, by step."""
+    xs, hs, cs, rs = parts[:4]
     (P, B, T, G), m, H, N = xs.shape, r0.shape[2], h0.shape[2], V.shape[2]
-    n, size, chains, linear, Z = N - T, at[-1], links.shape[1] // B, core == LINEAR.value, m + h0.shape[2]
-    grid, shape = blocks(P, B, H)
-    MP, lifo = triton.next_power_of_2(m), memory == STACK.value
+    n, size, chains = N - T, at[-1], links.shape[1] // B
     rs[:, :, 0] = r0
-    if not linear:
+    if core != LINEAR.value:
         hs[:, :, 0] = h0
     if core == LSTM.value:
         cs[:, :, 0] = c0
+    grid, options = (P * B,), sizes(core, memory, m, H)
     if memory != NONE.value:
-        begin_kernel[(P * B,)](s0, links, level, n, N, size, chains, lifo, top)
+        begin_kernel[grid](s0, links, tape, n, N, size, chains, at[6], at[7], LIFO=memory == STACK.value)
     z, matrix = torch.cat((r0, h0), 2), joined(core, W, Wh, k, H).mT
     bias = (torch.cat((b, bn), 1) if core == GRU.value else b).unsqueeze(1)
-    strengths, base = Wo[:, : 2 + m].mT, bo[:, None, : 2 + m]
     for t in range(T):
         pre = torch.baddbmm(bias, z, matrix)  # (P, B, R)
-        if linear:
-            raw = pre + xs[:, :, t]
-        else:
-            gates_kernel[grid](
-                pre, z, lengths, xs, hs, cs, gates, t, m, H, G, pre.shape[2], size, CORE=core, **shape
-            )
-            raw = torch.baddbmm(base, z[..., m:], strengths)
-        memory_kernel[(P * B,)](
-            raw, z, lengths, V, rs, acts, links, level, top, t, m, Z, raw.shape[2], N, n, size, chains,
-            MEMORY=memory, MP=MP, num_warps=max(1, min(8, MP // 128)),
+        step_kernel[grid](
+            pre, z, Wo, bo, lengths, V, tape, links, t, B, m, H, Wo.shape[1], G, pre.shape[2], N, n, size,
+            chains, *at[1:8], **options,
         )  # fmt: skip
     r.copy_(rs[:, :, T])
-    if not linear:
+    if core != LINEAR.value:
         h.copy_(hs[:, :, T])
     if core == LSTM.value:
         c.copy_(cs[:, :, T])
     if memory != NONE.value:
-        finish_kernel[(P * B,)](s, links, level, top, N, T, lengths, size, chains)
+        finish_kernel[grid](s, links, tape, lengths, N, T, size, chains, at[6], at[7])
 
 
 def backward(
-    core, memory, W, Wh, Wo, s0, lengths, V, links, to_f, gh, gc, gr, gV, gs, gout, gpre, at, parts, k
+    core, memory, W, Wh, Wo, s0, lengths, V, tape, links, to_f, gh, gc, gr, gV, gs, gout, gpre, at, k
 ):
     """All steps, from the last: gout and gpre are filled, and the gradients of the final state become those
     of the first."""
-    _, hs, cs, _, acts, gates, level, top = parts
     (P, B, T, A), m, H, N, R = gout.shape, gr.shape[2], gh.shape[2], V.shape[2], gpre.shape[3]
-    n, size, chains, linear, Z = N - T, at[-1], links.shape[1] // B, core == LINEAR.value, m + gh.shape[2]
-    grid, shape = blocks(P, B, H)
-    MP = triton.next_power_of_2(m)
-    gz, matrix, strengths = torch.cat((gr, gh), 2), joined(core, W, Wh, k, H), Wo[:, : 2 + m]
+    n, size, chains, options = N - T, at[-1], links.shape[1] // B, sizes(core, memory, m, H)
+    gz, matrix = torch.cat((gr, gh), 2), joined(core, W, Wh, k, H)
+    starts = [at[j] for j in (1, 2, 4, 5, 6, 7)]
     for t in reversed(range(T)):
-        if memory != NONE.value:
-            unmemory_kernel[(P * B,)](
-                gz, gout, lengths, s0, V, gV, gs, acts, links, level, top, t, T, m, Z, A, N, n, size, chains,
-                MEMORY=memory, MP=MP, num_warps=max(1, min(8, MP // 128)),
-            )  # fmt: skip
-        if linear:  # what y and the strengths and v send back to r; where the sequence has ended, gz stays
-            live = (t < lengths).unsqueeze(-1)
-            gz = torch.where(live, torch.bmm(gpre[:, :, t], matrix), gz)
-        else:
-            gf = torch.baddbmm(gz[..., m:] + to_f[:, :, t], gout[:, :, t, : 2 + m], strengths)
-            ungates_kernel[grid](
-                gf, gz, gpre, gc, lengths, hs, cs, gates, t, T, m, H, R, size, CORE=core, **shape
-            )
-            gz = torch.baddbmm(gz, gpre[:, :, t], matrix)
+        unstep_kernel[(P * B,)](
+            gz, to_f, gout, gpre, gc, Wo, lengths, s0, V, gV, gs, tape, links, t, B, T, m, H, A, R, N, n,
+            size, chains, *starts, **options,
+        )  # fmt: skip
+        gz = torch.baddbmm(gz, gpre[:, :, t], matrix)
     gr.copy_(gz[..., :m])
     gh.copy_(gz[..., m:])
