@@ -141,12 +141,13 @@ def test_every_bit_of_what_is_hashed_counts(trial, tmp_path):
 
 def test_an_unfinished_trial_comes_back(trial, tmp_path):
     assert store.begun(tmp_path, SMALL, 3) is None
-    store.keep(tmp_path, SMALL, {3: trial.state})
+    seen = []
+    train(SMALL, [3], checkpoint=seen.append, every=0)
+    store.keep(tmp_path, SMALL, seen[0])
     path = tmp_path / SMALL.name / "seed-3.unfinished"
     assert sorted(p.name for p in path.iterdir()) == ["config.toml", "metrics.jsonl", "trainer.safetensors"]
-    assert len((path / "metrics.jsonl").read_text().splitlines()) == 2
-    state = store.begun(tmp_path, SMALL, 3)
-    assert resume.dumps(state) == resume.dumps(trial.state)
+    assert len((path / "metrics.jsonl").read_text().splitlines()) == 1
+    assert resume.dumps(store.begun(tmp_path, SMALL, 3)) == resume.dumps(seen[0][3])
     assert not store.finished(tmp_path, SMALL, 3)
     content = (path / "trainer.safetensors").read_bytes()
     for offset in range(0, len(content), 3):
@@ -156,6 +157,10 @@ def test_an_unfinished_trial_comes_back(trial, tmp_path):
     (path / "trainer.safetensors").write_bytes(content + bytes(1_000_000))
     with pytest.raises(BadInput, match=r"should have .* at most: it was damaged"):
         store.begun(tmp_path, SMALL, 3)
+    store.keep(tmp_path, SMALL, {3: trial.state})
+    with pytest.raises(BadInput, match="whose training was over"):
+        store.begun(tmp_path, SMALL, 3)
+    assert store.resumable(tmp_path, SMALL, 3) is None
     store.save(tmp_path, trial)
     assert [p.name for p in path.parent.iterdir()] == ["seed-3"]
 

@@ -39,13 +39,12 @@ import torch
 import softstack
 from softstack.errors import BadInput
 from softstack.lab import resume
-from softstack.lab.disk import read, sync, write
+from softstack.lab.disk import read, sync
+from softstack.lab.disk import write as write
 from softstack.lab.experiments import NUMERICS, Condition, build, shapes
 from softstack.lab.resume import State
-from softstack.lab.train import Trial
+from softstack.lab.train import Epoch, Trial, over
 from softstack.networks import BufferedStackRNN, StackRNN
-
-__all__ = ["FILES", "Run", "begun", "files", "finished", "load", "network", "place", "put", "save", "write"]
 
 HASHED = ("config.toml", "metrics.jsonl", "model.safetensors", "trainer.safetensors")
 FILES = (*HASHED, "result.json", "provenance.json")
@@ -143,13 +142,24 @@ def keep(root: Path, condition: Condition, states: dict[int, State]) -> None:
 
 
 def begun(root: Path, condition: Condition, seed: int) -> State | None:
-    """Where an unfinished trial was; None if there is none."""
+    """Where an unfinished trial was; None if there is none. What was damaged is said in a sentence."""
     path = unfinished(root, condition, seed) / "trainer.safetensors"
     try:
         content = read(path, resume.most_bytes(condition))
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return resume.loads(content, condition, str(path))
+    state = resume.loads(content, condition, str(path))
+    if over([Epoch(*epoch) for epoch in state.epochs], condition):
+        raise BadInput(f"{path} is of a trial whose training was over: it was damaged")
+    return state
+
+
+def resumable(root: Path, condition: Condition, seed: int) -> State | None:
+    """As `begun`, but what was damaged is as good as not there."""
+    try:
+        return begun(root, condition, seed)
+    except BadInput:
+        return None
 
 
 def sweep_up(root: Path, conditions: Iterable[Condition]) -> None:
