@@ -1,10 +1,12 @@
 """Where workers come from: a dask cluster of this machine's cores, one that runs already, or SLURM's jobs."""
 
 import os
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from softstack.errors import BadInput, unknown
 
@@ -53,6 +55,23 @@ def check(engine: Engine) -> Engine:
         if key not in SLURM_KEYS:
             raise unknown("key in [slurm],", key, SLURM_KEYS)
     return engine
+
+
+def reach(engine: Engine) -> None:
+    """Refuse a scheduler that is not there, before anything is written."""
+    if engine.where.startswith(("tcp://", "tls://")):
+        try:
+            address = urlsplit(engine.where)
+            socket.create_connection((address.hostname, address.port or 8786), timeout=10).close()
+        except (OSError, ValueError) as error:
+            raise _no_scheduler(engine, error) from None
+
+
+def _no_scheduler(engine: Engine, error: Exception) -> BadInput:
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return BadInput(
+        f"no dask scheduler answers at {engine.where} ({reason}): start one with `dask scheduler`"
+    )
 
 
 @contextmanager
@@ -113,10 +132,7 @@ def _running(engine: Engine, most: int) -> Iterator[Any]:
     try:
         made = Client(engine.where, timeout="10s", security=security)
     except (OSError, ValueError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise BadInput(
-            f"no dask scheduler answers at {engine.where} ({reason}): start one with `dask scheduler`"
-        ) from None
+        raise _no_scheduler(engine, error) from None
     with made:
         yield made
 

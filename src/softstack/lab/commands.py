@@ -94,6 +94,8 @@ def sweep(
         f"{root}: {asked.trials - lost} of {asked.trials} trials are there, "
         f"{done.trained} of them trained now; {lost} failed"
     )
+    if done.trained:
+        print(f"{done.seconds:.1f} s by the clock, {done.work:.1f} s of training on all workers together")
     for path in done.failed:
         print(f"failed: {path}")
     if done.failed:

@@ -37,6 +37,13 @@ class Unit(NamedTuple):
     seeds: tuple[int, ...]
 
 
+class Done(NamedTuple):
+    """A block whose trials are in their directories, and the seconds that its training took."""
+
+    unit: Unit
+    seconds: float
+
+
 class Failure(NamedTuple):
     """A block that was given up, and what was seen of each attempt."""
 
@@ -54,15 +61,16 @@ def device(name: Any = 0) -> str:
     return f"cuda:{(name if isinstance(name, int) else 0) % torch.cuda.device_count()}"
 
 
-def run(units: Sequence[Unit], engine: Engine, root: Path, progress: Progress) -> Iterator[Unit | Failure]:
+def run(units: Sequence[Unit], engine: Engine, root: Path, progress: Progress) -> Iterator[Done | Failure]:
     """Train each unit into its run directories; gives them in the order in which they end."""
     clusters.check(engine)
     if engine.where == "inline":
         for unit in units:
             for part in parts(root, unit):
                 states = [store.resumable(root, part.condition, seed) for seed in part.seeds]
-                work(part, [s for s in states if s], root, engine.every, partial(progress, part), device())
-            yield unit
+                begun = [state for state in states if state]
+                _, seconds = work(part, begun, root, engine.every, partial(progress, part), device())
+                yield Done(part, seconds)
     elif units:
         yield from _distributed(units, engine, root, progress)
 
@@ -84,20 +92,23 @@ def work(
     every: float,
     report: Report,
     where: str,
-) -> dict[int, store.Files]:
-    """Train a block. With a root, write there what is finished and what is not yet; else give it back."""
+) -> tuple[dict[int, store.Files], float]:
+    """Train a block; the seconds that took. With a root, write there what is finished and what is not yet;
+    without one, give back what is finished."""
+    began = time.perf_counter()
     keep = partial(store.keep, root, unit.condition) if root else None
     trials = train(*unit, where, report, begun=begun, checkpoint=keep, every=every)
+    seconds = time.perf_counter() - began
     made = {trial.seed: store.files(trial) for trial in trials}
     if root is None:
-        return made
+        return made, seconds
     store.put(root, unit.condition, made)
-    return {}
+    return {}, seconds
 
 
 def _remote(
     number: int, unit: Unit, begun: list[bytes], root: str, token: str, every: float
-) -> dict[int, store.Files]:
+) -> tuple[dict[int, store.Files], float]:
     """What a worker does. Whether it sees the run root it knows by a file that the driver put there."""
     from distributed import get_worker
 
@@ -145,14 +156,14 @@ class _Attempt(NamedTuple):
 
 def _distributed(
     units: Sequence[Unit], engine: Engine, root: Path, progress: Progress
-) -> Iterator[Unit | Failure]:
+) -> Iterator[Done | Failure]:
     with _shared(root) as token, clusters.client(engine, len(units)) as client:
         yield from _dispatch(deque(_Task(unit, ()) for unit in units), client, engine, root, token, progress)
 
 
 def _dispatch(
     waiting: deque[_Task], client: Any, engine: Engine, root: Path, token: str, progress: Progress
-) -> Iterator[Unit | Failure]:
+) -> Iterator[Done | Failure]:
     events: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()  # (attempt, a future or (epoch, left))
     client.subscribe_topic(token, lambda event: events.put((event[1][0], event[1][1:])))
     running: dict[int, _Attempt] = {}
@@ -205,15 +216,16 @@ def _dispatch(
             continue
         del running[key]
         if what.status == "finished":
-            store.put(root, attempt.part.condition, what.result())
-            yield attempt.part
+            made, seconds = what.result()
+            store.put(root, attempt.part.condition, made)
+            yield Done(attempt.part, seconds)
         elif what.status == "error":
             yield from _error(attempt, what.exception(), what.traceback(), ended)
         else:
             yield from ended(attempt, f"the work was {what.status}")
 
 
-def _next(waiting: deque[_Task], root: Path) -> tuple[_Task | None, list[Unit]]:
+def _next(waiting: deque[_Task], root: Path) -> tuple[_Task | None, list[Done]]:
     """The next work to hand out, in step; and units that turn out to be done, by a worker that died later."""
     done = []
     while waiting:
@@ -222,7 +234,7 @@ def _next(waiting: deque[_Task], root: Path) -> tuple[_Task | None, list[Unit]]:
         waiting.extendleft(_Task(part, task.log) for part in reversed(left[1:]))
         finished = set(task.unit.seeds) - {seed for part in left for seed in part.seeds}
         if finished:
-            done.append(Unit(task.unit.condition, tuple(sorted(finished))))
+            done.append(Done(Unit(task.unit.condition, tuple(sorted(finished))), 0.0))
         if left:
             return _Task(left[0], task.log), done
     return None, done

@@ -26,6 +26,8 @@ Sink = Callable[[store.Run], None]
 class Outcome(NamedTuple):
     trained: int
     failed: list[Path]  # records of blocks that were given up
+    seconds: float = 0.0  # that it took, by the clock on the wall
+    work: float = 0.0  # seconds of training, of all workers together
 
 
 def train_missing(
@@ -33,10 +35,10 @@ def train_missing(
 ) -> int:
     """Train the trials that `root` does not have, all of them: how many those were."""
     sweep = Sweep(name, tuple(conditions), tuple(seeds))
-    trained, failed = run_sweep(root, sweep, Engine(where))
-    if failed:
-        raise BadInput(f"{len(failed)} blocks of trials failed: see {', '.join(map(str, failed))}")
-    return trained
+    done = run_sweep(root, sweep, Engine(where))
+    if done.failed:
+        raise BadInput(f"{len(done.failed)} blocks of trials failed: see {', '.join(map(str, done.failed))}")
+    return done.trained
 
 
 def run_sweep(
@@ -51,6 +53,7 @@ def run_sweep(
     concerned = [c for c in sweep.conditions if missing(root, c, sweep.seeds)]
     if not concerned:
         return Outcome(0, [])
+    clusters.reach(engine)
     root.mkdir(parents=True, exist_ok=True)
     with disk.claimed(root, [*(c.name for c in concerned), f"{PLANS}/{plan_name(sweep)}"]):
         store.sweep_up(root, concerned)
@@ -74,9 +77,9 @@ def run_sweep(
                 if isinstance(ended, Failure):
                     failed.append(record(root, ended))
                 elif sink:
-                    for seed in ended.seeds:
-                        sink(store.load(store.place(root, ended.condition, seed)))
-        return Outcome(tally.trained, failed)
+                    for seed in ended.unit.seeds:
+                        sink(store.load(store.place(root, ended.unit.condition, seed)))
+        return Outcome(tally.trained, failed, tally.seconds, tally.work)
 
 
 def plan_name(sweep: Sweep) -> str:

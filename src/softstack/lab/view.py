@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from softstack.lab.engine import Failure, Unit
+from softstack.lab.engine import Done, Failure, Unit
 
 REFRESH = 2.0  # seconds from one writing of the file to the next
 
@@ -26,14 +26,15 @@ class Tally:
     done: int
     failed: int = 0
     trained: int = 0
+    work: float = 0.0  # seconds of training, of all workers together
     running: dict[Unit, tuple[int, int]] = field(default_factory=dict)  # epoch, trials still training
     began: float = field(default_factory=time.monotonic)
 
     def epoch(self, unit: Unit, epoch: int, left: int) -> None:
         self.running[unit] = (epoch, left)
 
-    def end(self, ended: Unit | Failure) -> None:
-        unit = ended.unit if isinstance(ended, Failure) else ended
+    def end(self, ended: Done | Failure) -> None:
+        unit = ended.unit
         for running in [u for u in self.running if u.condition == unit.condition]:
             if set(running.seeds) & set(unit.seeds):
                 del self.running[running]
@@ -42,6 +43,7 @@ class Tally:
         else:
             self.done += len(unit.seeds)
             self.trained += len(unit.seeds)
+            self.work += ended.seconds
 
     @property
     def stopped(self) -> int:
@@ -49,9 +51,13 @@ class Tally:
         return sum(len(unit.seeds) - left for unit, (_, left) in self.running.items())
 
     @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.began
+
+    @property
     def rate(self) -> float:
         """Trials a second, since the start."""
-        return (self.trained + self.stopped) / max(time.monotonic() - self.began, 1e-9)
+        return (self.trained + self.stopped) / max(self.seconds, 1e-9)
 
     @property
     def seconds_left(self) -> float | None:
