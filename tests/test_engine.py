@@ -30,7 +30,8 @@ def quiet(*event):
 
 
 def done(ended):
-    assert all(isinstance(each, engine.Done) for each in (ended := list(ended)))
+    ended = list(ended)
+    assert all(isinstance(each, engine.Done) for each in ended)
     return {each.unit for each in ended}
 
 
