@@ -9,10 +9,13 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 from rich.table import Table
 
-from softstack.errors import BadInput
-from softstack.lab import clusters, jobs, progress, sweeps, view
+from softstack.errors import BadInput, unknown
+from softstack.lab import clusters, disk, jobs, progress, sinks, store, sweeps, view
+from softstack.lab import export as exporting
 from softstack.lab.clusters import Engine
 from softstack.lab.screen import say, wide
+
+Sinks = Annotated[list[str] | None, Parameter(consume_multiple=True)]
 
 
 def sweep(
@@ -27,6 +30,7 @@ def sweep(
     tls_key: Path | None = None,
     checkpoint: float = 30.0,
     stall: float = 600.0,
+    sink: Sinks = None,
     dry_run: bool = False,
 ) -> None:
     """Train every condition of a TOML file with every seed.
@@ -73,6 +77,8 @@ def sweep(
         seconds from one saving of unfinished trials to the next
     stall
         seconds without an epoch after which a worker is taken to hang
+    sink
+        where the curves of each finished trial go too: tensorboard, wandb or both
     dry_run
         say what would be done, and do nothing
     """
@@ -86,7 +92,7 @@ def sweep(
     if dry_run:
         _dry_run(root, asked, chosen)
         return
-    done = jobs.run_sweep(root, asked, chosen, say)
+    done = jobs.run_sweep(root, asked, chosen, say, _all_of(root, sink or []))
     lost = asked.trials - sum(
         len(asked.seeds) - len(jobs.missing(root, condition, asked.seeds)) for condition in asked.conditions
     )
@@ -102,6 +108,18 @@ def sweep(
         sys.exit(1)
 
 
+def _all_of(root: Path, names: list[str]) -> Callable[[store.Run], None] | None:
+    for name in names:
+        if name not in sinks.SINKS:
+            raise unknown("sink", name, sinks.SINKS)
+
+    def each(run: store.Run) -> None:
+        for name in names:
+            sinks.SINKS[name](root, run)
+
+    return each if names else None
+
+
 def _dry_run(root: Path, asked: sweeps.Sweep, engine: Engine) -> None:
     left = {condition: jobs.missing(root, condition, asked.seeds) for condition in asked.conditions}
     units = jobs.blocks(left, engine)
@@ -113,6 +131,42 @@ def _dry_run(root: Path, asked: sweeps.Sweep, engine: Engine) -> None:
     if engine.where == "slurm":
         with clusters.slurm_cluster(engine) as cluster:
             print(cluster.job_script(), end="")
+
+
+def export(
+    run_dir: Path,
+    /,
+    *,
+    format: Annotated[str, Parameter(name=["--format", "-f"])] = "safetensors",
+    length: int = 24,
+    out: Path | None = None,
+) -> None:
+    """Write a trained network in a form that other programs read.
+
+    softstack export RUN_DIR                      a plain state dict
+
+    softstack export RUN_DIR --format torch       a graph as torch.export saves it, for `torch.export.load`
+
+    Parameters
+    ----------
+    run_dir
+        the directory of one trial, as `softstack train` prints it
+    format
+        safetensors, torch or json
+    length
+        the steps of the strings that a graph takes; their number is free
+    out
+        the file; named after the run if not given
+    """
+    if format not in exporting.FORMATS:
+        raise unknown("format", format, exporting.FORMATS)
+    if length < 1:
+        raise BadInput(f"--length must be at least 1; got {length}")
+    run = store.load(run_dir)
+    made = exporting.FORMATS[format]
+    path = out or Path(f"{run.condition.name}-seed-{run.seed}{made.suffix}")
+    disk.write(path, made.write(run, length))
+    print(f"Written: {path}")
 
 
 def status(
@@ -146,4 +200,4 @@ def status(
             print(f"failed: {path}")
 
 
-COMMANDS: list[Callable[..., Any]] = [sweep, status]
+COMMANDS: list[Callable[..., Any]] = [sweep, status, export]

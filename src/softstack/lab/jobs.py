@@ -20,7 +20,6 @@ from softstack.lab.sweeps import Sweep
 BLOCKS = {"cpu": 50, "cuda": 1000}  # trials that train best together
 LEAST = 10  # trials below which a block costs more than it gains in balance
 PLANS = "sweeps"  # the directory with what was asked for
-Sink = Callable[[store.Run], None]
 
 
 class Outcome(NamedTuple):
@@ -46,7 +45,7 @@ def run_sweep(
     sweep: Sweep,
     engine: Engine,
     say: Callable[[str], None] = lambda sentence: None,
-    sink: Sink | None = None,
+    sink: Callable[[store.Run], None] | None = None,
 ) -> Outcome:
     """Train what `root` does not have of a sweep. What fails is recorded, and the rest goes on."""
     clusters.check(engine)
