@@ -39,7 +39,7 @@ import torch
 import softstack
 from softstack.errors import BadInput
 from softstack.lab import resume
-from softstack.lab.disk import read, sync
+from softstack.lab.disk import read, sync, write_all
 from softstack.lab.disk import write as write
 from softstack.lab.experiments import NUMERICS, Condition, build, shapes
 from softstack.lab.resume import State
@@ -101,17 +101,15 @@ def put(root: Path, condition: Condition, trials: dict[int, Files]) -> None:
                 made[seed] = Path(tempfile.mkdtemp(prefix=f".seed-{seed}-", dir=parent))
                 for name, content in contents.items():
                     (made[seed] / name).write_bytes(content)
-        for temporary in made.values():
-            for name in FILES:
-                sync(temporary / name)
-            os.chmod(temporary, 0o755)
-            sync(temporary)
+                os.chmod(made[seed], 0o755)
+        sync(temporary / name for temporary in made.values() for name in FILES)
+        sync(made.values())
         for seed, temporary in made.items():
             _into_place(root, condition, seed, temporary)
     finally:
         for temporary in made.values():
             shutil.rmtree(temporary, ignore_errors=True)
-    sync(parent)
+    sync([parent])
     for seed in trials:
         shutil.rmtree(unfinished(root, condition, seed), ignore_errors=True)
 
@@ -132,13 +130,15 @@ def _into_place(root: Path, condition: Condition, seed: int, temporary: Path) ->
 
 def keep(root: Path, condition: Condition, states: dict[int, State]) -> None:
     """Write trials in the middle of their training down, each at once or not at all."""
+    contents = {}
     for seed, state in states.items():
         path = unfinished(root, condition, seed)
         if not path.is_dir():
             path.mkdir(parents=True, exist_ok=True)
-            write(path / "config.toml", _config(condition, seed))
-        write(path / "trainer.safetensors", resume.dumps(state))
-        write(path / "metrics.jsonl", _metrics(state.epochs))  # for whoever looks; nothing reads it back
+            contents[path / "config.toml"] = _config(condition, seed)
+        contents[path / "trainer.safetensors"] = resume.dumps(state)
+        contents[path / "metrics.jsonl"] = _metrics(state.epochs)  # for whoever looks; nothing reads it back
+    write_all(contents)
 
 
 def begun(root: Path, condition: Condition, seed: int) -> State | None:
