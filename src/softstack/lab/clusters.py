@@ -2,6 +2,7 @@
 
 import os
 import socket
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -137,19 +138,42 @@ def _running(engine: Engine, most: int) -> Iterator[Any]:
         yield made
 
 
-def slurm_cluster(engine: Engine) -> Any:
-    """The cluster whose workers are jobs of SLURM; nothing is submitted before it is scaled."""
+def _certificates(folder: Path) -> Any:
+    """Certificates for one cluster, in files that only we can read."""
+    from distributed.security import Security
+
+    given = Security.temporary().get_tls_config_for_role("worker")
+    paths = {}
+    for name in ("ca_file", "cert", "key"):
+        paths[name] = str(folder / f"{name}.pem")
+        with open(os.open(paths[name], os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "w") as file:
+            file.write(given[name])
+    roles = ("client", "scheduler", "worker")
+    each = {f"tls_{role}_{part}": paths[part] for role in roles for part in ("cert", "key")}
+    return Security(tls_ca_file=paths["ca_file"], **each, require_encryption=True)
+
+
+@contextmanager
+def slurm_cluster(engine: Engine) -> Iterator[Any]:
+    """The cluster whose workers are jobs of SLURM; nothing is submitted before it is scaled.
+
+    Its scheduler listens on the network, so it speaks TLS alone, with certificates made for the occasion.
+    Workers read them from a folder here, which must be on a disk that they see; it goes when we go.
+    """
     try:
         from dask_jobqueue.slurm import SLURMCluster
     except ImportError:
         raise BadInput("--engine slurm needs dask-jobqueue: pip install 'softstack[slurm]'") from None
     options = {**SLURM, **{key: value for key, value in engine.slurm.items() if key != "jobs"}}
-    scheduler = {"dashboard_address": ":0", **options.pop("scheduler_options", {})}
-    prologue = ["export OMP_NUM_THREADS=1", *options.pop("job_script_prologue", [])]
-    try:
-        return SLURMCluster(**options, scheduler_options=scheduler, job_script_prologue=prologue)
-    except (TypeError, ValueError) as error:
-        raise BadInput(f"dask-jobqueue refuses the [slurm] options ({error}): mend them") from None
+    options["scheduler_options"] = {"dashboard_address": ":0", **options.get("scheduler_options", {})}
+    options["job_script_prologue"] = ["export OMP_NUM_THREADS=1", *options.get("job_script_prologue", [])]
+    with tempfile.TemporaryDirectory(prefix=".softstack-slurm-", dir=Path.cwd()) as folder:
+        try:
+            cluster = SLURMCluster(**options, protocol="tls://", security=_certificates(Path(folder)))
+        except (TypeError, ValueError) as error:
+            raise BadInput(f"dask-jobqueue refuses the [slurm] options ({error}): mend them") from None
+        with cluster:
+            yield cluster
 
 
 @contextmanager
