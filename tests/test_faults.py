@@ -145,46 +145,34 @@ def test_kills(victim, undisturbed, processes, tmp_path):
     assert len(seen) >= 2  # kills came at different points
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 200 KiB. Mounting one takes root."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(disk)], capture_output=True, text=True
-    )
-    if made.returncode:
-        pytest.skip(f"cannot mount a small disk here: {made.stderr.strip()}")
-    yield disk
-    subprocess.run(["umount", "-l", str(disk)], check=True)
-
-
 @pytest.mark.parametrize("where", ["inline", "local"])
 def test_a_full_disk(where, undisturbed, small_disk):
-    (small_disk / "ballast").write_bytes(bytes(100_000))
+    disk = small_disk("200k")
+    (disk / "ballast").write_bytes(bytes(100_000))
     with pytest.raises(OSError, match="No space left on device"):
-        jobs.run_sweep(small_disk, SWEEP, Engine(where, workers=1, every=0.0))
-    assert whole(small_disk, undisturbed) < SWEEP.trials
-    subprocess.run(["mount", "-o", "remount,size=4m", str(small_disk)], check=True)
-    jobs.run_sweep(small_disk, SWEEP, Engine("inline"))
-    assert results(small_disk) == undisturbed
+        jobs.run_sweep(disk, SWEEP, Engine(where, workers=1, every=0.0))
+    assert whole(disk, undisturbed) < SWEEP.trials
+    subprocess.run(["mount", "-o", "remount,size=4m", str(disk)], check=True)
+    jobs.run_sweep(disk, SWEEP, Engine("inline"))
+    assert results(disk) == undisturbed
 
 
 def test_a_read_only_run_root(undisturbed, small_disk, tmp_path):
+    disk = small_disk("200k")
     half = SWEEP._replace(seeds=(0, 1))
-    jobs.run_sweep(small_disk, half, Engine("inline"))
+    jobs.run_sweep(disk, half, Engine("inline"))
     file = tmp_path / "mine.toml"
     file.write_bytes(dumps(SWEEP))
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
     said = subprocess.run(
-        [sys.executable, "-m", "softstack.lab.cli", "sweep", file, "--out", small_disk, "--engine", "inline"],
+        [sys.executable, "-m", "softstack.lab.cli", "sweep", file, "--out", disk, "--engine", "inline"],
         capture_output=True,
         text=True,
     )
     assert said.returncode == 2
     assert "read-only file system; nothing already on disk was changed" in " ".join(said.stderr.split())
     assert "Traceback" not in said.stderr
-    assert whole(small_disk, undisturbed) == 4
+    assert whole(disk, undisturbed) == 4
 
 
 def test_what_was_damaged_is_said_and_made_again(undisturbed, tmp_path):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from softstack.errors import BadInput
-from softstack.lab import cli, index, listing, store
+from softstack.lab import index, listing, store
 from softstack.lab.compare import bootstrap, compare, wilson
 from softstack.lab.experiments import Condition
 from softstack.lab.train import train
@@ -40,21 +40,6 @@ def ask(root, *given):
     said = []
     with index.opened(root, said.append) as database:
         return index.query(database, *given), index.unreadable(database), said
-
-
-@pytest.fixture
-def softstack(root, monkeypatch, capsys):
-    monkeypatch.chdir(root.parent)
-
-    def run(*arguments):
-        try:
-            cli.main(arguments)
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        return code, *capsys.readouterr()
-
-    return run
 
 
 def test_the_index_says_what_the_directories_say(root):
@@ -133,7 +118,7 @@ def test_a_root_that_takes_no_file(root):
             root.chmod(0o755)
 
 
-def test_runs_are_listed(softstack):
+def test_runs_are_listed(softstack, root):
     code, out, err = softstack("runs", "--where", "task = 'xor' and seed < 2", "--sort=-seed")
     assert (code, err) == (0, "")
     assert "2 runs" in out
@@ -146,7 +131,7 @@ def test_runs_are_listed(softstack):
     assert len(lines) == 9
 
 
-def test_parquet(softstack):
+def test_parquet(softstack, root):
     import pyarrow.parquet
 
     code, _, _ = softstack("runs", "--format", "parquet", "--out", "mine.parquet")
@@ -156,7 +141,7 @@ def test_parquet(softstack):
     assert table.to_pylist() == ask(Path("runs"))[0]
 
 
-def test_reindex(softstack):
+def test_reindex(softstack, root):
     Path("runs/index.sqlite").write_bytes(b"no index")
     code, out, err = softstack("reindex")
     assert (code, err) == (0, "")
@@ -177,7 +162,7 @@ def test_reindex(softstack):
         (("status", "nowhere"), "no sweep was started under nowhere"),
     ],
 )
-def test_refusals(softstack, arguments, sentence):
+def test_refusals(softstack, root, arguments, sentence):
     code, out, err = softstack(*arguments)
     assert (code, out) == (2, "")
     assert sentence in err

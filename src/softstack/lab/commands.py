@@ -32,6 +32,7 @@ def sweep(
     stall: float = 600.0,
     sink: Sinks = None,
     dry_run: bool = False,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
     """Train every condition of a TOML file with every seed.
 
@@ -81,6 +82,8 @@ def sweep(
         where the curves of each finished trial go too: tensorboard, wandb or both
     dry_run
         say what would be done, and do nothing
+    as_json
+        print JSON
     """
     asked = sweeps.load(file)
     root = out or Path("runs") / file.stem
@@ -93,18 +96,17 @@ def sweep(
         _dry_run(root, asked, chosen)
         return
     done = jobs.run_sweep(root, asked, chosen, say, _all_of(root, sink or []))
-    lost = asked.trials - sum(
-        len(asked.seeds) - len(jobs.missing(root, condition, asked.seeds)) for condition in asked.conditions
-    )
-    print(
-        f"{root}: {asked.trials - lost} of {asked.trials} trials are there, "
-        f"{done.trained} of them trained now; {lost} failed"
-    )
-    if done.trained:
-        print(f"{done.seconds:.1f} s by the clock, {done.work:.1f} s of training on all workers together")
-    for path in done.failed:
-        print(f"failed: {path}")
-    if done.failed:
+    lost = sum(len(jobs.missing(root, condition, asked.seeds)) for condition in asked.conditions)
+    if as_json:
+        about = {**done._asdict(), "failed": [str(path) for path in done.failed], "trials": asked.trials}
+        print(json.dumps({**about, "there": asked.trials - lost}))
+    else:
+        print(f"{root}: {asked.trials - lost} of {asked.trials} trials are there, {done.trained} trained now")
+        if done.trained:
+            print(f"{done.seconds:.1f} s by the clock, {done.work:.1f} s of training on all workers together")
+        for path in done.failed:
+            print(f"failed: {path}")
+    if lost:
         sys.exit(1)
 
 

@@ -1,10 +1,12 @@
 """How the work is done: each block of trials on a worker of its own, and again elsewhere if that one dies.
 
-The unit of work is (condition, block of seeds), trained as a population. A worker that sees the run root
-writes there, by rename alone; one that does not returns its trials. It has one block at a time, so that a
-death is known to be that block's; who kills three workers has failed, and the others go on.
+The unit of work is (condition, block of seeds), trained as a population. Workers return finished trials, and
+the driver saves them while the next block trains. A worker that sees the run root keeps unfinished ones
+there, by rename alone. It has one block at a time, so that a death is known to be that block's; who kills
+three workers has failed, and the others go on.
 """
 
+import asyncio
 import errno
 import os
 import queue
@@ -14,6 +16,7 @@ import traceback
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent import futures
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -69,7 +72,8 @@ def run(units: Sequence[Unit], engine: Engine, root: Path, progress: Progress) -
             for part in parts(root, unit):
                 states = [store.resumable(root, part.condition, seed) for seed in part.seeds]
                 begun = [state for state in states if state]
-                _, seconds = work(part, begun, root, engine.every, partial(progress, part), device())
+                made, seconds = work(part, begun, root, engine.every, partial(progress, part), device())
+                store.put(root, part.condition, made)
                 yield Done(part, seconds)
     elif units:
         yield from _distributed(units, engine, root, progress)
@@ -93,17 +97,13 @@ def work(
     report: Report,
     where: str,
 ) -> tuple[dict[int, store.Files], float]:
-    """Train a block; the seconds that took. With a root, write there what is finished and what is not yet;
-    without one, give back what is finished."""
+    """Train a block: what its directories should hold, and the seconds that it took. With a root, trials
+    that are not finished yet are kept there."""
     began = time.perf_counter()
     keep = partial(store.keep, root, unit.condition) if root else None
     trials = train(*unit, where, report, begun=begun, checkpoint=keep, every=every)
     seconds = time.perf_counter() - began
-    made = {trial.seed: store.files(trial) for trial in trials}
-    if root is None:
-        return made, seconds
-    store.put(root, unit.condition, made)
-    return {}, seconds
+    return {trial.seed: store.files(trial) for trial in trials}, seconds
 
 
 def _remote(
@@ -120,6 +120,7 @@ def _remote(
     def report(epoch: int, left: int) -> None:
         worker.log_event(token, (number, epoch, left))
 
+    report(0, len(unit.seeds))  # everything is imported
     return work(unit, states, shared, every, report, device(worker.name))
 
 
@@ -167,6 +168,7 @@ def _dispatch(
     events: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()  # (attempt, a future or (epoch, left))
     client.subscribe_topic(token, lambda event: events.put((event[1][0], event[1][1:])))
     running: dict[int, _Attempt] = {}
+    unsaved: list[tuple[Unit, dict[int, store.Files], float]] = []
     shunned: set[str] = set()
     number, looked, workers = 0, -TICK, set[str]()
 
@@ -178,7 +180,7 @@ def _dispatch(
         else:
             yield Failure(attempt.part, "\n".join(log) + "\n")
 
-    while waiting or running:
+    while waiting or running or unsaved:
         now = time.monotonic()
         if now - looked >= TICK or not workers:
             looked = now
@@ -202,6 +204,10 @@ def _dispatch(
             future = _submit(client, number, part.unit, worker, engine, root, token)
             future.add_done_callback(lambda future, number=number: events.put((number, future)))
             running[number] = _Attempt(part, part.unit, future, worker, time.monotonic())
+        for unit, made, seconds in unsaved:  # now that everyone has work
+            store.put(root, unit.condition, made)
+            yield Done(unit, seconds)
+        unsaved.clear()
         try:
             key, what = events.get(timeout=TICK)
         except queue.Empty:
@@ -212,13 +218,16 @@ def _dispatch(
         attempt = attempt_or_none
         if what is not attempt.future:
             running[key] = attempt._replace(heard=time.monotonic())
-            progress(attempt.part, *what)
+            if what[0] > 0:
+                progress(attempt.part, *what)
             continue
         del running[key]
         if what.status == "finished":
-            made, seconds = what.result()
-            store.put(root, attempt.part.condition, made)
-            yield Done(attempt.part, seconds)
+            made_or_none = _handed_over(what)
+            if made_or_none:
+                unsaved.append((attempt.part, *made_or_none))
+            else:
+                yield from ended(attempt, "the worker died before it handed its trials over")
         elif what.status == "error":
             yield from _error(attempt, what.exception(), what.traceback(), ended)
         else:
@@ -247,6 +256,18 @@ def _submit(client: Any, number: int, unit: Unit, worker: str, engine: Engine, r
         _remote, number, unit, begun, str(root.absolute()), token, engine.every,
         pure=False, workers=[worker], allow_other_workers=False,
     )  # fmt: skip
+
+
+def _handed_over(future: Any) -> tuple[dict[int, store.Files], float] | None:
+    """What a worker made; None if it is gone, and what it made with it."""
+    from distributed.scheduler import KilledWorker
+
+    try:
+        made: tuple[dict[int, store.Files], float] = future.result(timeout=60)
+    except (KilledWorker, futures.CancelledError, asyncio.CancelledError, TimeoutError, OSError):
+        future.cancel()
+        return None
+    return made
 
 
 def _error(

@@ -90,14 +90,19 @@ def missing(root: Path, condition: Condition, seeds: Sequence[int]) -> tuple[int
 
 
 def blocks(left: dict[Condition, tuple[int, ...]], engine: Engine) -> list[Unit]:
-    """Work in pieces: large enough to train well together, small enough that every worker has some."""
+    """Work in pieces: large enough to train well together, and smaller towards the end, so that all workers
+    come to it at about the same time."""
     where = "cuda" if torch.cuda.is_available() else "cpu"
     workers = engine.workers or (os.cpu_count() or 1 if engine.where in ("local", "inline") else 8)
-    fair = math.ceil(sum(map(len, left.values())) / (4 * workers))
+    after = sum(map(len, left.values()))
     units = []
     for condition, seeds in left.items():
-        size = min(BLOCKS[where], max(LEAST, fair)) if where == "cuda" or exact(condition) else 1
-        units += [Unit(condition, seeds[k : k + size]) for k in range(0, len(seeds), size)]
+        alone = where == "cpu" and not exact(condition)
+        while seeds:
+            size = 1 if alone else min(BLOCKS[where], max(LEAST, math.ceil(after / (4 * workers))))
+            units.append(Unit(condition, seeds[:size]))
+            after -= len(units[-1].seeds)
+            seeds = seeds[size:]
     return units
 
 
