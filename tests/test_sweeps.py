@@ -1,6 +1,8 @@
 """Sweeps from files: what they ask for, and what is refused."""
 
+import re
 import tomllib
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -76,6 +78,15 @@ def test_a_sweep_written_out_is_the_same_sweep():
     again = sweeps.parse(tomllib.loads(sweeps.dumps(sweep).decode()), "table1", "x")
     assert again == sweep
     assert again.digest == sweep.digest != sweep._replace(seeds=(1,)).digest
+
+
+def test_the_readmes_sweep_is_the_example():
+    root = Path(__file__).parent.parent
+    (shown,) = re.findall(r"```toml\n(.*?)```", (root / "README.md").read_text(), re.DOTALL)
+    example = sweeps.load(root / "examples" / "reversal.toml")
+    assert parse(shown)._replace(name="reversal") == example
+    assert example.conditions == (TABLE_1[0],)
+    assert example.trials == 2000
 
 
 TASK = '[condition]\ntask = "xor"\n'
