@@ -1,4 +1,5 @@
 import os
+import subprocess
 
 import pytest
 import torch
@@ -23,3 +24,40 @@ def pytest_generate_tests(metafunc):
 @pytest.fixture
 def generator():
     return torch.Generator().manual_seed(1)
+
+
+@pytest.fixture
+def softstack(tmp_path, monkeypatch, capsys):
+    """Runs a command in an empty directory and gives its exit code, standard output and standard error."""
+    from softstack.lab import cli
+
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        try:
+            cli.main(arguments)
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Mounts a file system of the size that it is called with. That takes root."""
+    disk = tmp_path / "disk"
+
+    def mount(size):
+        disk.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)]
+        made = subprocess.run(command, capture_output=True, text=True)
+        if made.returncode:
+            disk.rmdir()
+            pytest.skip(f"cannot mount a small disk here: {made.stderr.strip()}")
+        return disk
+
+    yield mount
+    if disk.exists():
+        subprocess.run(["umount", "-l", str(disk)], check=True)

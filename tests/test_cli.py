@@ -8,26 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from softstack.lab import cli, store
+from softstack.lab import store
 from softstack.lab.experiments import TABLE_1, Condition
 
 SMALL = ["--train-size", "20", "--dev-size", "5", "--test-size", "5", "--max-epochs", "1"]
-
-
-@pytest.fixture
-def softstack(tmp_path, monkeypatch, capsys):
-    """Runs a command in an empty directory and gives its exit code, standard output and standard error."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        try:
-            cli.main(arguments)
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        return code, *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from softstack.errors import BadInput
-from softstack.lab import store
-from softstack.lab.experiments import Condition
+from softstack.lab import resume, store
+from softstack.lab.experiments import NUMERICS, Condition
 from softstack.lab.train import train
 
 SMALL = Condition("reversal", "linear", "stack", train_size=20, dev_size=5, test_size=5, max_epochs=2)
@@ -108,30 +108,93 @@ def test_a_kill_leaves_whole_directories_or_none(tmp_path):
     assert whole >= 8
 
 
-@pytest.mark.parametrize("name", ["config.toml", "result.json", "metrics.jsonl", "model.safetensors"])
+@pytest.mark.parametrize("name", store.FILES)
 def test_truncated_at_every_offset(name, trial, tmp_path):
-    """A truncated file is told from a whole one, or (a line or key fewer) still says what it says."""
+    """Cut anywhere, a file is told from a whole one. What a last newline ends can do without it."""
     path = store.save(tmp_path, trial)
     content = (path / name).read_bytes()
-    expected = store.load(path)
-    offsets = range(len(content)) if len(content) < 600 else range(0, len(content), 7)
-    for offset in offsets:
+    whole = store.load(path)
+    for offset in range(len(content)):
         (path / name).write_bytes(content[:offset])
-        try:
-            run = store.load(path)
-            store.network(run)
-        except BadInput as error:
-            assert str(path) in str(error)
+        if name in ("result.json", "provenance.json") and content[offset:] == b"\n":
+            assert store.load(path) == whole
         else:
-            assert name in ("config.toml", "metrics.jsonl", "result.json")
-            assert run.condition.task == expected.condition.task
+            with pytest.raises(BadInput, match=r"train it again|it was damaged") as said:
+                store.load(path)
+            assert str(path) in str(said.value)
+            assert not store.finished(tmp_path, SMALL, 3)
+    store.save(tmp_path, trial)
+    assert store.load(path)._replace(provenance={}) == whole._replace(provenance={})
+
+
+def test_every_bit_of_what_is_hashed_counts(trial, tmp_path):
+    path = store.save(tmp_path, trial)
+    for name in store.HASHED:
+        content = (path / name).read_bytes()
+        for offset in range(0, len(content), 5):
+            (path / name).write_bytes(content[:offset] + bytes([content[offset] ^ 1]) + content[offset + 1 :])
+            with pytest.raises(BadInput):
+                store.load(path)
+        (path / name).write_bytes(content)
+    assert store.load(path).seed == 3
+
+
+def test_an_unfinished_trial_comes_back(trial, tmp_path):
+    assert store.begun(tmp_path, SMALL, 3) is None
+    seen = []
+    train(SMALL, [3], checkpoint=seen.append, every=0)
+    store.keep(tmp_path, SMALL, seen[0])
+    path = tmp_path / SMALL.name / "seed-3.unfinished"
+    assert sorted(p.name for p in path.iterdir()) == ["config.toml", "metrics.jsonl", "trainer.safetensors"]
+    assert len((path / "metrics.jsonl").read_text().splitlines()) == 1
+    assert resume.dumps(store.begun(tmp_path, SMALL, 3)) == resume.dumps(seen[0][3])
+    assert not store.finished(tmp_path, SMALL, 3)
+    content = (path / "trainer.safetensors").read_bytes()
+    for offset in range(0, len(content), 3):
+        (path / "trainer.safetensors").write_bytes(content[:offset])
+        with pytest.raises(BadInput, match="it was damaged"):
+            store.begun(tmp_path, SMALL, 3)
+    (path / "trainer.safetensors").write_bytes(content + bytes(1_000_000))
+    with pytest.raises(BadInput, match=r"should have .* at most: it was damaged"):
+        store.begun(tmp_path, SMALL, 3)
+    store.keep(tmp_path, SMALL, {3: trial.state})
+    with pytest.raises(BadInput, match="whose training was over"):
+        store.begun(tmp_path, SMALL, 3)
+    assert store.resumable(tmp_path, SMALL, 3) is None
+    store.save(tmp_path, trial)
+    assert [p.name for p in path.parent.iterdir()] == ["seed-3"]
+
+
+def test_who_comes_second_leaves_the_first(trial, tmp_path):
+    """Two who finish the same trial at once: rename decides, and the loser's copy goes."""
+    path = store.save(tmp_path, trial)
+    before = (path / "provenance.json").read_bytes()
+    made = tmp_path / SMALL.name / ".seed-3-other"
+    made.mkdir()
+    for name, content in store.files(trial).items():
+        (made / name).write_bytes(content)
+    store._into_place(tmp_path, SMALL, 3, made)
+    assert (path / "provenance.json").read_bytes() == before
+
+
+def test_what_a_kill_left_is_swept_up(trial, tmp_path):
+    path = store.save(tmp_path, trial)
+    (path.parent / ".seed-4-half").mkdir()
+    (path.parent / ".seed-4-half" / "config.toml").write_text("softst")
+    store.sweep_up(tmp_path, [SMALL])
+    assert [p.name for p in path.parent.iterdir()] == ["seed-3"]
 
 
 @pytest.mark.parametrize(
     ("name", "old", "new", "message"),
     [
-        ("config.toml", "numerics = 3", "numerics = 99", "was made by version 99 of the numerics"),
+        ("config.toml", f"numerics = {NUMERICS}", "numerics = 99", "was made by version 99 of the numerics"),
         ("config.toml", "seed = 3", "", "cannot be read .*seed.*: it was damaged"),
+        ("config.toml", "seed = 3", "seed = 4", "one trial and the result of another"),
+        ("config.toml", "buffered = false\n", "", "lacks buffered: it was damaged"),
+        ("result.json", '"seed": 3', '"seed": 4', "one trial and the result of another"),
+        ("result.json", '"dev": 0', '"dev": 7', "is not what was written"),
+        ("metrics.jsonl", "dev", "div", "is not what was written"),
         (
             "config.toml",
             "hidden_size",
@@ -139,7 +202,8 @@ def test_truncated_at_every_offset(name, trial, tmp_path):
             "unknown key .*'hidden_sise': did you mean 'hidden_size'",
         ),
         ("config.toml", 'task = "reversal"', 'task = "reverse"', "unknown task 'reverse'"),
-        ("config.toml", "memory_size = 2", "memory_size = 3", "but its condition needs"),
+        ("config.toml", "memory_size = 2", "memory_size = 3", "one trial and the result of another"),
+        ("config.toml", "hidden_size = 10", f"hidden_size = {10**17}", "no network has sizes|another"),
         ("result.json", "{", "[", "cannot be read"),
     ],
 )
@@ -149,7 +213,7 @@ def test_damage_is_said_in_a_sentence(name, old, new, message, trial, tmp_path):
     assert old in text
     (path / name).write_text(text.replace(old, new, 1))
     with pytest.raises(BadInput, match=message):
-        store.network(store.load(path))
+        store.load(path)
 
 
 def test_what_is_not_a_run_directory(trial, tmp_path):
@@ -162,48 +226,41 @@ def test_what_is_not_a_run_directory(trial, tmp_path):
 
 def test_a_header_that_lies_about_its_size_takes_no_memory(trial, tmp_path):
     path = store.save(tmp_path, trial)
+    run = store.load(path)
     header = b'{"cell.heads.weight":{"dtype":"F32","shape":[9999999999,9999999],"data_offsets":[0,4]}}'
     (path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + b"\0\0\0\0")
-    with pytest.raises(BadInput, match=r"model.safetensors"):
-        store.network(store.load(path))
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 64 KiB. Mounting one takes root."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)], capture_output=True, text=True
-    )
-    if made.returncode:
-        pytest.skip(f"cannot mount a small disk here: {made.stderr.strip()}")
-    yield disk
-    subprocess.run(["umount", "-l", str(disk)], check=True)
+    with pytest.raises(BadInput, match=r"model.safetensors is not what was written"):
+        store.load(path)
+    for lie in (header, header.replace(b"[9999999999,9999999]", b"[1]"), header.replace(b"F32", b"F64")):
+        (path / "model.safetensors").write_bytes(len(lie).to_bytes(8, "little") + lie + b"\0\0\0\0")
+        with pytest.raises(BadInput, match=r"model.safetensors .* train it again"):
+            store.network(run)
 
 
 def test_a_full_disk_harms_nothing(trial, small_disk):
+    disk = small_disk("64k")
     saved = []
 
     def fill():
         for seed in range(100):
-            saved.append(store.save(small_disk, trial._replace(seed=seed)))
+            saved.append(store.save(disk, trial._replace(seed=seed)))
 
     with pytest.raises(OSError, match="No space left on device"):
         fill()
     assert saved
-    runs = sorted(small_disk.glob("*/seed-*"))
+    runs = sorted(disk.glob("*/seed-*"))
     assert runs == sorted(saved)
     for path in runs:
         assert store.network(store.load(path))
-    assert not [p for p in (small_disk / SMALL.name).iterdir() if p.name.startswith(".")]
+    assert not [p for p in (disk / SMALL.name).iterdir() if p.name.startswith(".")]
 
 
 def test_a_read_only_disk_harms_nothing(trial, small_disk):
-    path = store.save(small_disk, trial)
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    disk = small_disk("64k")
+    path = store.save(disk, trial)
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
     with pytest.raises(OSError, match="Read-only file system"):
-        store.save(small_disk, trial._replace(seed=9))
+        store.save(disk, trial._replace(seed=9))
     assert store.load(path).seed == 3
 
 

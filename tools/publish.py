@@ -70,11 +70,30 @@ def speed_gpu() -> str:
     )
 
 
+def sweep() -> str:
+    """What `tools/many_runs.py` measured, in a sentence; nothing before it has been run."""
+    file = RESULTS / "sweep" / "sweep.json"
+    if not file.exists():
+        return ""
+    made = json.loads(file.read_text())
+    local, cluster = made["local"], made["cluster"]
+    same = "identical to the byte" if made["identical"] else "NOT identical"
+    return (
+        f"{made['trials']:,} trials took {local['seconds']:.0f} s with {made['workers']} workers on this "
+        f"machine, of which the engine cost {made['overhead']:.1%} of the training, start and end included; "
+        f"on the cluster {cluster['seconds']:.0f} s, a worker killed after {made['killed_after']:,} of them. "
+        f"The results are {same}. Made by `python tools/many_runs.py` at commit {made['commit']}, "
+        f"torch {made['torch']}."
+    )
+
+
 def filled(text: str) -> str:
-    for name, made in (("table 1", table()), ("speed", speed()), ("speed on a GPU", speed_gpu())):
+    parts = (("table 1", table()), ("speed", speed()), ("speed on a GPU", speed_gpu()), ("sweep", sweep()))
+    for name, made in parts:
         begin, end = f"<!-- {name}: begin, made by tools/publish.py -->", f"<!-- {name}: end -->"
         before, rest = text.split(begin)
-        text = f"{before}{begin}\n{made}\n{end}{rest.split(end)[1]}"
+        made = made.rstrip("\n") + "\n" if made else ""
+        text = f"{before}{begin}\n{made}{end}{rest.split(end)[1]}"
     return text
 
 
@@ -90,6 +109,9 @@ def main() -> None:
             shutil.copy(
                 ROOT / ("runs/table1" if folder == "table1" else "bench") / name, RESULTS / folder / name
             )
+    if (ROOT / "runs/many/sweep.json").exists():
+        (RESULTS / "sweep").mkdir(exist_ok=True)
+        shutil.copy(ROOT / "runs/many/sweep.json", RESULTS / "sweep" / "sweep.json")
     for figure in sorted((ROOT / "figures").glob("*.png")):
         shutil.copy(figure, RESULTS / figure.name)
     readme.write_text(filled(readme.read_text()))

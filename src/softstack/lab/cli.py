@@ -21,7 +21,7 @@ from rich.table import Table
 import softstack
 from softstack.errors import BadInput
 from softstack.lab import bench as benchmarks
-from softstack.lab import figures, report, store, tasks
+from softstack.lab import commands, figures, questions, report, store, tasks
 from softstack.lab.data import Split, read_tsv, write_tsv
 from softstack.lab.experiments import TABLE_1, Condition, corrected
 from softstack.lab.jobs import train_missing
@@ -97,7 +97,7 @@ def table(
     numbers = _row_numbers(rows)
     seeds = range(_at_least_one("--trials", trials))
     conditions = [c for n in numbers for c in (TABLE_1[n - 1], corrected(TABLE_1[n - 1])) if c is not None]
-    trained = train_missing(out, conditions, seeds, engine)
+    trained = train_missing(out, conditions, seeds, engine, "table1")
     reproduced = report.table(out, numbers, seeds)
     meta = {
         **store.provenance("cuda" if torch.cuda.is_available() else "cpu"),
@@ -364,6 +364,10 @@ def tasks_() -> None:
         print(f"  symbols  {' '.join(task.inputs)}   targets  {' '.join(task.outputs)}")
         print(f"  input    {' '.join(symbols)}")
         print(f"  target   {' '.join(t or '_' for t in target)}")
+
+
+for _command in (*commands.COMMANDS, *questions.COMMANDS):
+    app.command(_command)
 
 
 def _screen() -> Console:

@@ -1,22 +1,38 @@
-"""Where the work is done: in this process, on a local dask cluster, or on one that is running elsewhere.
+"""How the work is done: each block of trials on a worker of its own, and again elsewhere if that one dies.
 
-The unit of work is (condition, block of seeds), trained as a population. Workers return their trials and
-write nothing; what is done with a result is the caller's affair.
+The unit of work is (condition, block of seeds), trained as a population. Workers return finished trials, and
+the driver saves them while the next block trains. A worker that sees the run root keeps unfinished ones
+there, by rename alone. It has one block at a time, so that a death is known to be that block's; who kills
+three workers has failed, and the others go on.
 """
 
+import asyncio
+import errno
 import os
-from collections.abc import Callable, Iterator, Sequence
+import queue
+import signal
+import time
+import traceback
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent import futures
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
 from softstack.errors import BadInput
+from softstack.lab import clusters, resume, store
+from softstack.lab.clusters import Engine
 from softstack.lab.experiments import Condition
-from softstack.lab.train import Trial, train
+from softstack.lab.train import Report, train
 
-TOPIC = "softstack"
+MOST_ATTEMPTS = 3
+TICK = 0.5  # seconds from one look at the workers to the next
+FATAL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # the run root takes no more: nothing else will go better
 
 
 class Unit(NamedTuple):
@@ -24,71 +40,260 @@ class Unit(NamedTuple):
     seeds: tuple[int, ...]
 
 
+class Done(NamedTuple):
+    """A block whose trials are in their directories, and the seconds that its training took."""
+
+    unit: Unit
+    seconds: float
+
+
+class Failure(NamedTuple):
+    """A block that was given up, and what was seen of each attempt."""
+
+    unit: Unit
+    log: str
+
+
 Progress = Callable[[Unit, int, int], None]  # (unit, epoch, trials still training)
 
 
-def device() -> str:
-    return "cuda" if torch.cuda.is_available() else "cpu"
+def device(name: Any = 0) -> str:
+    """The CPU, or the GPU of the worker of this name: workers are numbered."""
+    if not torch.cuda.is_available():
+        return "cpu"
+    return f"cuda:{(name if isinstance(name, int) else 0) % torch.cuda.device_count()}"
 
 
-def run(units: Sequence[Unit], engine: str, progress: Progress) -> Iterator[tuple[Unit, list[Trial]]]:
-    """Each unit with its trials, in the order in which they finish."""
-    if engine == "inline":
+def run(units: Sequence[Unit], engine: Engine, root: Path, progress: Progress) -> Iterator[Done | Failure]:
+    """Train each unit into its run directories; gives them in the order in which they end."""
+    clusters.check(engine)
+    if engine.where == "inline":
         for unit in units:
-            yield unit, train(*unit, device(), partial(progress, unit))
-    elif engine == "local" or engine.startswith(("tcp://", "tls://")):
-        yield from _distributed(units, engine, progress)
-    else:
-        raise BadInput(
-            f"unknown engine {engine!r}: accepted are local, inline and the address of a dask scheduler, tcp://host:port"
-        )
+            for part in parts(root, unit):
+                states = [store.resumable(root, part.condition, seed) for seed in part.seeds]
+                begun = [state for state in states if state]
+                made, seconds = work(part, begun, root, engine.every, partial(progress, part), device())
+                store.put(root, part.condition, made)
+                yield Done(part, seconds)
+    elif units:
+        yield from _distributed(units, engine, root, progress)
 
 
-def _distributed(
-    units: Sequence[Unit], engine: str, progress: Progress
-) -> Iterator[tuple[Unit, list[Trial]]]:
-    from distributed import as_completed
-
-    with _client(engine, len(units)) as client:
-        numbered = dict(enumerate(units))
-        client.subscribe_topic(TOPIC, lambda event: progress(numbered[event[1][0]], *event[1][1:]))
-        futures = {client.submit(_work, n, unit, pure=False): unit for n, unit in numbered.items()}
-        for future in as_completed(futures):
-            yield futures[future], future.result()
+def parts(root: Path, unit: Unit) -> list[Unit]:
+    """What is left of a unit, as units of trials that are in step."""
+    groups: dict[int, list[int]] = {}
+    for seed in unit.seeds:
+        if not store.finished(root, unit.condition, seed):
+            state = store.resumable(root, unit.condition, seed)
+            groups.setdefault(len(state.epochs) if state else 0, []).append(seed)
+    return [Unit(unit.condition, tuple(seeds)) for seeds in groups.values()]
 
 
-@contextmanager
-def _client(engine: str, units: int) -> Iterator[Any]:
-    """A client of the cluster asked for; a local one is started, on loopback alone, and ended."""
-    import dask
-    from distributed import Client, LocalCluster
-
-    if engine != "local":
-        try:
-            client = Client(engine, timeout="10s")
-        except (OSError, ValueError) as error:
-            raise BadInput(
-                f"no dask scheduler answers at {engine} ({error}): start one with `dask scheduler`"
-            ) from None
-        with client:
-            yield client
-        return
-    workers = min(units, os.cpu_count() or 1)
-    quiet = {"distributed.worker.memory.spill": False, "distributed.admin.log-length": 0}
-    with (
-        dask.config.set(quiet),
-        LocalCluster(
-            n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0",
-            silence_logs="ERROR",
-        ) as cluster,
-        Client(cluster) as client,
-    ):  # fmt: skip
-        yield client
+def work(
+    unit: Unit,
+    begun: Sequence[resume.State],
+    root: Path | None,
+    every: float,
+    report: Report,
+    where: str,
+) -> tuple[dict[int, store.Files], float]:
+    """Train a block: what its directories should hold, and the seconds that it took. With a root, trials
+    that are not finished yet are kept there."""
+    began = time.perf_counter()
+    keep = partial(store.keep, root, unit.condition) if root else None
+    trials = train(*unit, where, report, begun=begun, checkpoint=keep, every=every)
+    seconds = time.perf_counter() - began
+    return {trial.seed: store.files(trial) for trial in trials}, seconds
 
 
-def _work(number: int, unit: Unit) -> list[Trial]:
+def _remote(
+    number: int, unit: Unit, begun: list[bytes], root: str, token: str, every: float
+) -> tuple[dict[int, store.Files], float]:
+    """What a worker does. Whether it sees the run root it knows by a file that the driver put there."""
     from distributed import get_worker
 
     torch.set_num_threads(1)
     worker = get_worker()
-    return train(*unit, device(), lambda epoch, left: worker.log_event(TOPIC, (number, epoch, left)))
+    states = [resume.loads(content, unit.condition, "a state from the driver") for content in begun]
+    shared = Path(root) if (Path(root) / _token(token)).is_file() else None
+
+    def report(epoch: int, left: int) -> None:
+        worker.log_event(token, (number, epoch, left))
+
+    report(0, len(unit.seeds))  # everything is imported
+    return work(unit, states, shared, every, report, device(worker.name))
+
+
+def _token(token: str) -> str:
+    return f".driver-{token}"
+
+
+@contextmanager
+def _shared(root: Path) -> Iterator[str]:
+    """A file by which workers can tell that they see the same run root."""
+    token = uuid.uuid4().hex
+    for left in root.glob(_token("*")):  # by a driver that was killed; its own workers then return results
+        left.unlink(missing_ok=True)
+    path = root / _token(token)
+    path.touch()
+    try:
+        yield token
+    finally:
+        path.unlink(missing_ok=True)
+
+
+class _Task(NamedTuple):
+    unit: Unit  # what is asked for
+    log: tuple[str, ...]  # a line or more for each attempt that failed
+
+
+class _Attempt(NamedTuple):
+    task: _Task
+    part: Unit  # what of it is left to do
+    future: Any
+    worker: str
+    heard: float  # when it last reported, by the monotonic clock
+
+
+def _distributed(
+    units: Sequence[Unit], engine: Engine, root: Path, progress: Progress
+) -> Iterator[Done | Failure]:
+    with _shared(root) as token, clusters.client(engine, len(units)) as client:
+        yield from _dispatch(deque(_Task(unit, ()) for unit in units), client, engine, root, token, progress)
+
+
+def _dispatch(
+    waiting: deque[_Task], client: Any, engine: Engine, root: Path, token: str, progress: Progress
+) -> Iterator[Done | Failure]:
+    events: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()  # (attempt, a future or (epoch, left))
+    client.subscribe_topic(token, lambda event: events.put((event[1][0], event[1][1:])))
+    running: dict[int, _Attempt] = {}
+    unsaved: list[tuple[Unit, dict[int, store.Files], float]] = []
+    shunned: set[str] = set()
+    number, looked, workers = 0, -TICK, set[str]()
+
+    def ended(attempt: _Attempt, what: str) -> Iterator[Failure]:
+        """An attempt came to nothing: once more, or not."""
+        log = (*attempt.task.log, f"attempt {len(attempt.task.log) + 1}, on {attempt.worker}: {what}")
+        if len(log) < MOST_ATTEMPTS:
+            waiting.append(_Task(attempt.part, log))
+        else:
+            yield Failure(attempt.part, "\n".join(log) + "\n")
+
+    while waiting or running or unsaved:
+        now = time.monotonic()
+        if now - looked >= TICK or not workers:
+            looked = now
+            workers = _workers(client, engine) - shunned
+            for key, attempt in list(running.items()):
+                if attempt.worker not in workers or now - attempt.heard > engine.stall:
+                    del running[key]
+                    attempt.future.cancel()
+                    if attempt.worker in workers:
+                        shunned.add(attempt.worker)
+                        _end(client, attempt.worker)
+                        yield from ended(attempt, f"no epoch for {engine.stall:g} seconds: taken to hang")
+                    else:
+                        yield from ended(attempt, "the worker died")
+        for worker in workers - shunned - {attempt.worker for attempt in running.values()}:
+            part, done = _next(waiting, root)
+            yield from done
+            if part is None:
+                break
+            number += 1
+            future = _submit(client, number, part.unit, worker, engine, root, token)
+            future.add_done_callback(lambda future, number=number: events.put((number, future)))
+            running[number] = _Attempt(part, part.unit, future, worker, time.monotonic())
+        for unit, made, seconds in unsaved:  # now that everyone has work
+            store.put(root, unit.condition, made)
+            yield Done(unit, seconds)
+        unsaved.clear()
+        try:
+            key, what = events.get(timeout=TICK)
+        except queue.Empty:
+            continue
+        attempt_or_none = running.get(key)
+        if attempt_or_none is None:
+            continue  # of an attempt that was given up
+        attempt = attempt_or_none
+        if what is not attempt.future:
+            running[key] = attempt._replace(heard=time.monotonic())
+            if what[0] > 0:
+                progress(attempt.part, *what)
+            continue
+        del running[key]
+        if what.status == "finished":
+            made_or_none = _handed_over(what)
+            if made_or_none:
+                unsaved.append((attempt.part, *made_or_none))
+            else:
+                yield from ended(attempt, "the worker died before it handed its trials over")
+        elif what.status == "error":
+            yield from _error(attempt, what.exception(), what.traceback(), ended)
+        else:
+            yield from ended(attempt, f"the work was {what.status}")
+
+
+def _next(waiting: deque[_Task], root: Path) -> tuple[_Task | None, list[Done]]:
+    """The next work to hand out, in step; and units that turn out to be done, by a worker that died later."""
+    done = []
+    while waiting:
+        task = waiting.popleft()
+        left = parts(root, task.unit)
+        waiting.extendleft(_Task(part, task.log) for part in reversed(left[1:]))
+        finished = set(task.unit.seeds) - {seed for part in left for seed in part.seeds}
+        if finished:
+            done.append(Done(Unit(task.unit.condition, tuple(sorted(finished))), 0.0))
+        if left:
+            return _Task(left[0], task.log), done
+    return None, done
+
+
+def _submit(client: Any, number: int, unit: Unit, worker: str, engine: Engine, root: Path, token: str) -> Any:
+    states = [store.resumable(root, unit.condition, seed) for seed in unit.seeds]
+    begun = [resume.dumps(state) for state in states if state]
+    return client.submit(
+        _remote, number, unit, begun, str(root.absolute()), token, engine.every,
+        pure=False, workers=[worker], allow_other_workers=False,
+    )  # fmt: skip
+
+
+def _handed_over(future: Any) -> tuple[dict[int, store.Files], float] | None:
+    """What a worker made; None if it is gone, and what it made with it."""
+    from distributed.scheduler import KilledWorker
+
+    try:
+        made: tuple[dict[int, store.Files], float] = future.result(timeout=60)
+    except (KilledWorker, futures.CancelledError, asyncio.CancelledError, TimeoutError, OSError):
+        future.cancel()
+        return None
+    return made
+
+
+def _error(
+    attempt: _Attempt, error: BaseException, trace: Any, ended: Callable[[_Attempt, str], Iterable[Failure]]
+) -> Iterator[Failure]:
+    if isinstance(error, OSError) and error.errno in FATAL:
+        raise error
+    if isinstance(error, BadInput):  # a person has to mend it
+        yield Failure(attempt.part, f"{error}\n")
+        return
+    yield from ended(attempt, "".join(traceback.format_exception(type(error), error, trace)))
+
+
+def _workers(client: Any, engine: Engine) -> set[str]:
+    if client.status not in ("running", "connecting"):
+        raise BadInput(
+            f"the dask scheduler at {engine.where} is gone: start it, and run the same command to go on"
+        )
+    return set(client.scheduler_info(n_workers=-1)["workers"])
+
+
+def _end(client: Any, worker: str) -> None:
+    """Have a worker that hangs killed by its nanny, who then starts another. One without is left alone."""
+    client.run(_kill, workers=[worker], nanny=True, on_error="ignore")
+
+
+def _kill(dask_worker: Any) -> None:
+    """Run by a nanny, which dask hands over under this name."""
+    os.kill(dask_worker.pid, signal.SIGKILL)

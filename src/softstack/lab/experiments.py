@@ -4,6 +4,7 @@ The paper leaves much of its protocol unsaid. Each such setting is a field here,
 authors used as its default.
 """
 
+import functools
 import hashlib
 import json
 from dataclasses import asdict, dataclass, fields, replace
@@ -131,6 +132,17 @@ def build(condition: Condition, **kind: Any) -> StackRNN | BufferedStackRNN:
     return BufferedStackRNN(
         **arguments, steps=lambda T: per_symbol * T, discard_first=condition.discard_first
     )
+
+
+@functools.cache
+def shapes(condition: Condition) -> dict[str, tuple[int, ...]]:
+    """Of the parameters, by name, in their order; no memory is taken for them."""
+    try:
+        network = build(condition, device="meta")
+    except (RuntimeError, OverflowError, TypeError) as error:
+        reason = str(error).splitlines()[0]
+        raise BadInput(f"no network has sizes as large as those of {condition} ({reason})") from None
+    return {name: tuple(p.shape) for name, p in network.named_parameters()}
 
 
 TABLE_1: list[Condition] = [

@@ -22,6 +22,7 @@ from softstack import fused, kernels
 from softstack.lab import tasks
 from softstack.lab.data import SPLITS, Dataset, Example, Split, encode
 from softstack.lab.experiments import Condition, build
+from softstack.lab.resume import State, restore, snapshot
 from softstack.lab.steps import Adam, Step, choose
 from softstack.networks import BufferedStackRNN, StackRNN
 
@@ -29,6 +30,7 @@ STREAMS = ("train", "dev", "test", "init", "order")
 Network = StackRNN | BufferedStackRNN
 Parameters = dict[str, Tensor]  # each with a leading axis of P
 Report = Callable[[int, int], None]  # (epoch, trials still training)
+Checkpoint = Callable[[dict[int, State]], None]  # given the state of each trial still training, by its seed
 
 
 class Epoch(NamedTuple):
@@ -46,6 +48,7 @@ class Trial(NamedTuple):
     test: float  # of the last epoch's weights, as in Table 1
     weights: dict[str, Tensor]
     seconds: float  # of the population's training, up to this trial's last epoch
+    state: State  # with which its training could go on
 
 
 def stream(seed: int, purpose: str) -> np.random.Generator:
@@ -187,12 +190,22 @@ def train(
     seeds: Sequence[int],
     device: torch.device | str = "cpu",
     report: Report = lambda epoch, training: None,
+    *,
+    begun: Sequence[State] = (),
+    checkpoint: Checkpoint | None = None,
+    every: float = 30.0,
 ) -> list[Trial]:
-    """One trial a seed, by the paper's protocol, in the order of the seeds."""
-    began = time.perf_counter()
+    """One trial a seed, by the paper's protocol, in the order of the seeds.
+
+    Goes on from `begun`, a state a seed, if there is one; hands the states over at most `every` seconds.
+    """
+    began = saved = time.perf_counter()
     population = Population(condition, seeds, device)
-    history: list[list[Epoch]] = [[] for _ in seeds]
+    if begun:
+        restore(population, begun)
+    history = [[Epoch(*epoch) for epoch in state.epochs] for state in begun] or [[] for _ in seeds]
     weights: dict[int, dict[str, Tensor]] = {}
+    states: dict[int, State] = {}
     seconds: dict[int, float] = {}
     while population.trials:
         for trial, loss, dev in zip(population.trials, *population.epoch(), strict=True):
@@ -201,17 +214,23 @@ def train(
         for place, trial in enumerate(population.trials):
             if over(history[trial], condition):
                 weights[trial] = population.weights(place)
+                states[trial] = snapshot(population, place, history[trial])
                 seconds[trial] = time.perf_counter() - began
             else:
                 stays.append(place)
-        report(len(history[population.trials[0]]), len(stays))
+        epoch = len(history[population.trials[0]])
         if len(stays) < len(population.trials):
             population.keep(stays)
+        if checkpoint and stays and time.perf_counter() - saved >= every:
+            trials = enumerate(population.trials)
+            checkpoint({seeds[trial]: snapshot(population, place, history[trial]) for place, trial in trials})
+            saved = time.perf_counter()
+        report(epoch, len(stays))
     everyone = {name: torch.stack([weights[k][name] for k in range(len(seeds))]) for name in weights[0]}
     test_set = stacked(condition, seeds, "test", device)
     test = accuracies(population.network, everyone, test_set, population.letters).tolist()
     return [
-        Trial(condition, seed, history[k], history[k][-1].dev, test[k], weights[k], seconds[k])
+        Trial(condition, seed, history[k], history[k][-1].dev, test[k], weights[k], seconds[k], states[k])
         for k, seed in enumerate(seeds)
     ]
 

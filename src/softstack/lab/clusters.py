@@ -1,0 +1,193 @@
+"""Where workers come from: a dask cluster of this machine's cores, one that runs already, or SLURM's jobs."""
+
+import os
+import socket
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from softstack.errors import BadInput, unknown
+
+SLURM = {"cores": 1, "processes": 1, "memory": "4GB", "walltime": "01:00:00"}
+SLURM_KEYS = (
+    "jobs", "queue", "account", "project", "walltime", "cores", "processes", "memory", "job_extra_directives",
+    "job_script_prologue", "interface", "local_directory", "log_directory", "python", "scheduler_options",
+)  # fmt: skip
+QUIET = {
+    "distributed.worker.memory.spill": False,
+    "distributed.admin.log-length": 0,
+    "distributed.scheduler.worker-ttl": None,  # goes by a clock that may jump; the engine looks itself
+    "distributed.comm.timeouts.connect": "30s",
+}
+
+
+class Engine(NamedTuple):
+    """Where the work is done, and how patiently."""
+
+    where: str = "local"  # local, inline, slurm, or tcp://host:port or tls://host:port
+    workers: int | None = None  # how many are started; a core (or a GPU) each if not said
+    tls_ca: Path | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    slurm: dict[str, Any] = {}  # noqa: RUF012 (never changed): see SLURM_KEYS
+    every: float = 30.0  # seconds from one saving of unfinished trials to the next
+    stall: float = 600.0  # seconds without an epoch after which a worker is taken to hang
+
+
+def check(engine: Engine) -> Engine:
+    """Refuse what no engine is called, before anything is done."""
+    if engine.where not in ("local", "inline", "slurm") and not engine.where.startswith(("tcp://", "tls://")):
+        raise BadInput(
+            f"unknown engine {engine.where!r}: accepted are local, inline, slurm and the address of a dask "
+            "scheduler, tcp://host:port or tls://host:port"
+        )
+    given = [path for path in (engine.tls_ca, engine.tls_cert, engine.tls_key) if path is not None]
+    if (given or engine.where.startswith("tls://")) and len(given) < 3:
+        raise BadInput("TLS needs all of --tls-ca-file, --tls-cert and --tls-key")
+    if given and not engine.where.startswith("tls://"):
+        raise BadInput(f"--engine {engine.where} does not use TLS: write tls://host:port")
+    for path in given:
+        with path.open("rb"):
+            pass  # a missing one is said here, by its name
+    for key in engine.slurm:
+        if key not in SLURM_KEYS:
+            raise unknown("key in [slurm],", key, SLURM_KEYS)
+    return engine
+
+
+def reach(engine: Engine) -> None:
+    """Refuse a scheduler that is not there, before anything is written."""
+    if engine.where.startswith(("tcp://", "tls://")):
+        try:
+            address = urlsplit(engine.where)
+            socket.create_connection((address.hostname, address.port or 8786), timeout=10).close()
+        except (OSError, ValueError) as error:
+            raise _no_scheduler(engine, error) from None
+
+
+def _no_scheduler(engine: Engine, error: Exception) -> BadInput:
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return BadInput(
+        f"no dask scheduler answers at {engine.where} ({reason}): start one with `dask scheduler`"
+    )
+
+
+@contextmanager
+def client(engine: Engine, most: int) -> Iterator[Any]:
+    """A client of the cluster asked for; ours is started and ended. There is work for `most` workers."""
+    kind = engine.where.split(":")[0]
+    with CLUSTERS[kind](engine, most) as made:
+        yield made
+
+
+@contextmanager
+def _local(engine: Engine, most: int) -> Iterator[Any]:
+    """One single-threaded worker a core, or one a GPU; on loopback alone."""
+    import dask
+    import torch
+    from distributed import Client, LocalCluster
+
+    workers = engine.workers or torch.cuda.device_count() or os.cpu_count() or 1
+    with (
+        _one_thread(),
+        dask.config.set(QUIET),
+        LocalCluster(
+            n_workers=min(most, workers), threads_per_worker=1, host="127.0.0.1",
+            dashboard_address="127.0.0.1:0", silence_logs="CRITICAL", memory_limit=0,
+        ) as cluster,
+        Client(cluster) as made,
+    ):  # fmt: skip
+        yield made
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Workers inherit the environment, and must not start threads of their own in torch."""
+    before = os.environ.get("OMP_NUM_THREADS")
+    os.environ["OMP_NUM_THREADS"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["OMP_NUM_THREADS"]
+        else:
+            os.environ["OMP_NUM_THREADS"] = before
+
+
+@contextmanager
+def _running(engine: Engine, most: int) -> Iterator[Any]:
+    from distributed import Client
+    from distributed.security import Security
+
+    security = None
+    if engine.where.startswith("tls://"):
+        security = Security(
+            tls_ca_file=str(engine.tls_ca),
+            tls_client_cert=str(engine.tls_cert),
+            tls_client_key=str(engine.tls_key),
+            require_encryption=True,
+        )
+    try:
+        made = Client(engine.where, timeout="10s", security=security)
+    except (OSError, ValueError) as error:
+        raise _no_scheduler(engine, error) from None
+    with made:
+        yield made
+
+
+def _certificates(folder: Path) -> Any:
+    """Certificates for one cluster, in files that only we can read."""
+    from distributed.security import Security
+
+    given = Security.temporary().get_tls_config_for_role("worker")
+    paths = {}
+    for name in ("ca_file", "cert", "key"):
+        paths[name] = str(folder / f"{name}.pem")
+        with open(os.open(paths[name], os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "w") as file:
+            file.write(given[name])
+    roles = ("client", "scheduler", "worker")
+    each = {f"tls_{role}_{part}": paths[part] for role in roles for part in ("cert", "key")}
+    return Security(tls_ca_file=paths["ca_file"], **each, require_encryption=True)
+
+
+@contextmanager
+def slurm_cluster(engine: Engine) -> Iterator[Any]:
+    """The cluster whose workers are jobs of SLURM; nothing is submitted before it is scaled.
+
+    Its scheduler listens on the network, so it speaks TLS alone, with certificates made for the occasion.
+    Workers read them from a folder here, which must be on a disk that they see; it goes when we go.
+    """
+    try:
+        from dask_jobqueue.slurm import SLURMCluster
+    except ImportError:
+        raise BadInput("--engine slurm needs dask-jobqueue: pip install 'softstack[slurm]'") from None
+    options = {**SLURM, **{key: value for key, value in engine.slurm.items() if key != "jobs"}}
+    options["scheduler_options"] = {"dashboard_address": ":0", **options.get("scheduler_options", {})}
+    options["job_script_prologue"] = ["export OMP_NUM_THREADS=1", *options.get("job_script_prologue", [])]
+    with tempfile.TemporaryDirectory(prefix=".softstack-slurm-", dir=Path.cwd()) as folder:
+        try:
+            cluster = SLURMCluster(**options, protocol="tls://", security=_certificates(Path(folder)))
+        except (TypeError, ValueError) as error:
+            raise BadInput(f"dask-jobqueue refuses the [slurm] options ({error}): mend them") from None
+        with cluster:
+            yield cluster
+
+
+@contextmanager
+def _slurm(engine: Engine, most: int) -> Iterator[Any]:
+    from distributed import Client
+
+    with slurm_cluster(engine) as cluster, Client(cluster) as made:
+        cluster.scale(jobs=min(most, engine.workers or engine.slurm.get("jobs", 1)))
+        yield made
+
+
+CLUSTERS: dict[str, Callable[[Engine, int], Any]] = {
+    "local": _local,
+    "tcp": _running,
+    "tls": _running,
+    "slurm": _slurm,
+}

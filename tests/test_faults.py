@@ -1,0 +1,263 @@
+"""Sweeps through kills, full and read-only disks, second drivers and jumping clocks: nothing is lost, nothing
+half-written is ever read, and what comes out has the bytes of a sweep that nobody disturbed."""
+
+import asyncio
+import json
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import distributed
+import pytest
+
+from softstack.errors import BadInput
+from softstack.lab import jobs, progress, store
+from softstack.lab.clusters import Engine
+from softstack.lab.experiments import Condition
+from softstack.lab.sweeps import Sweep, dumps
+
+FIRST = Condition(
+    "reversal", "linear", "stack", train_size=100, dev_size=5, test_size=5, max_epochs=8, patience=8
+)
+SWEEP = Sweep("mine", (FIRST, replace(FIRST, task="xor")), (0, 1, 2, 3, 4, 5))
+ROUNDS = {"driver": 60, "worker": 20, "both": 20}
+
+
+def results(root):
+    return {str(p.relative_to(root)): p.read_bytes() for p in sorted(root.glob("*/seed-*/result.json"))}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    root = tmp_path_factory.mktemp("undisturbed")
+    assert jobs.run_sweep(root, SWEEP, Engine("inline")).trained == SWEEP.trials
+    return results(root)
+
+
+@pytest.fixture(scope="module")
+def processes():
+    """Processes that begin with everything imported, so that a round takes no time."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(
+        ["distributed", "torch._dynamo", "softstack.lab.jobs", "softstack.kernels.cpu_rnn"]
+    )
+    return context
+
+
+def drive(root, sweep, where):
+    """A driver, as `softstack sweep` is one. It saves unfinished trials after every epoch."""
+    with open(os.devnull, "wb") as nothing:
+        os.dup2(nothing.fileno(), 2)  # dask says much when workers are killed
+    jobs.run_sweep(Path(root), sweep, Engine(where, every=0.0))
+
+
+def serve(kind, file):
+    """A scheduler that writes its address to a file, or a worker that reads it there."""
+    with open(os.devnull, "wb") as nothing:
+        os.dup2(nothing.fileno(), 2)
+
+    async def main():
+        if kind == "scheduler":
+            async with distributed.Scheduler(host="127.0.0.1", port=0, dashboard_address=":0") as made:
+                Path(file).write_text(made.address)
+                await made.finished()
+        else:
+            async with distributed.Worker(Path(file).read_text(), nthreads=1, host="127.0.0.1") as made:
+                await made.finished()
+
+    asyncio.run(main())
+
+
+class Cluster:
+    """A scheduler and two workers; a worker that was killed is replaced."""
+
+    def __init__(self, context, folder):
+        self.context, self.file, self.workers = context, folder / "address", []
+        self.scheduler = self.start("scheduler")
+        while not (self.file.exists() and self.file.read_text()):
+            time.sleep(0.05)
+        self.workers = [self.start("worker") for _ in range(2)]
+
+    def start(self, kind):
+        process = self.context.Process(target=serve, args=(kind, str(self.file)))
+        process.start()
+        return process
+
+    def kill(self, number):
+        self.workers[number].kill()
+        self.workers[number].join()
+        self.workers[number] = self.start("worker")
+
+    def close(self):
+        for process in (*self.workers, self.scheduler):
+            process.kill()
+            process.join()
+
+
+def whole(root, undisturbed):
+    """Every run that has its name can be read and is what it should be; how many there are."""
+    for path in root.glob("*/seed-*"):
+        if not path.name.endswith(".unfinished"):
+            store.network(store.load(path))
+    found = results(root)
+    assert found.items() <= undisturbed.items()
+    return len(found)
+
+
+@pytest.mark.parametrize("victim", ROUNDS)
+def test_kills(victim, undisturbed, processes, tmp_path):
+    """kill -9 at random moments, again and again; a sweep that is complete is followed by the next."""
+    rng = random.Random(victim)
+    cluster = Cluster(processes, tmp_path) if victim != "driver" else None
+    where = (tmp_path / "address").read_text() if cluster else "inline"
+    root, completed, seen, driver = tmp_path / "0", 0, set(), None
+    try:
+        for _ in range(ROUNDS[victim]):
+            if driver is None or not driver.is_alive():
+                driver = processes.Process(target=drive, args=(str(root), SWEEP, where))
+                driver.start()
+            driver.join(rng.uniform(0, 2.5 if cluster else 1.5))
+            if cluster:
+                for number in rng.choice(((0,), (1,), (0, 1))):
+                    cluster.kill(number)
+            if victim != "worker":
+                driver.kill()
+                driver.join()
+            seen.add(whole(root, undisturbed))
+            if results(root) == undisturbed:
+                driver.join()
+                completed += 1
+                root = tmp_path / str(completed)
+        driver.kill()
+        driver.join()
+    finally:
+        if cluster:
+            cluster.close()
+    jobs.run_sweep(root, SWEEP, Engine("inline"))
+    assert results(root) == undisturbed
+    assert not [p for p in root.rglob("*") if p.name.startswith(".seed-") or p.name.endswith(".unfinished")]
+    assert len(seen) >= 2  # kills came at different points
+
+
+@pytest.mark.parametrize("where", ["inline", "local"])
+def test_a_full_disk(where, undisturbed, small_disk):
+    disk = small_disk("200k")
+    (disk / "ballast").write_bytes(bytes(100_000))
+    with pytest.raises(OSError, match="No space left on device"):
+        jobs.run_sweep(disk, SWEEP, Engine(where, workers=1, every=0.0))
+    assert whole(disk, undisturbed) < SWEEP.trials
+    subprocess.run(["mount", "-o", "remount,size=4m", str(disk)], check=True)
+    jobs.run_sweep(disk, SWEEP, Engine("inline"))
+    assert results(disk) == undisturbed
+
+
+def test_a_read_only_run_root(undisturbed, small_disk, tmp_path):
+    disk = small_disk("200k")
+    half = SWEEP._replace(seeds=(0, 1))
+    jobs.run_sweep(disk, half, Engine("inline"))
+    file = tmp_path / "mine.toml"
+    file.write_bytes(dumps(SWEEP))
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    said = subprocess.run(
+        [sys.executable, "-m", "softstack.lab.cli", "sweep", file, "--out", disk, "--engine", "inline"],
+        capture_output=True,
+        text=True,
+    )
+    assert said.returncode == 2
+    assert "read-only file system; nothing already on disk was changed" in " ".join(said.stderr.split())
+    assert "Traceback" not in said.stderr
+    assert whole(disk, undisturbed) == 4
+
+
+def test_what_was_damaged_is_said_and_made_again(undisturbed, tmp_path):
+    jobs.run_sweep(tmp_path, SWEEP, Engine("inline"))
+    paths = sorted(tmp_path.glob("*/seed-*"))
+    for path, name in zip(paths, store.FILES, strict=False):
+        content = (path / name).read_bytes()
+        (path / name).write_bytes(content[: len(content) // 2])
+    said = []
+    assert jobs.run_sweep(tmp_path, SWEEP, Engine("inline"), said.append).trained == len(store.FILES)
+    assert len(said) == len(store.FILES)
+    assert all(sentence.endswith("it is trained again") for sentence in said)
+    assert results(tmp_path) == undisturbed
+
+
+def test_two_drivers_on_the_same_root(undisturbed, processes, tmp_path):
+    long = SWEEP._replace(conditions=(replace(FIRST, max_epochs=100, patience=100), FIRST))
+    driver = processes.Process(target=drive, args=(str(tmp_path), long, "inline"))
+    driver.start()
+    while not list(tmp_path.glob("*/*.unfinished")):
+        time.sleep(0.01)
+    with pytest.raises(
+        BadInput, match="is being trained by another softstack at this moment: wait until it is"
+    ):
+        jobs.run_sweep(tmp_path, SWEEP, Engine("inline"))  # FIRST is in both
+    (standing,) = (progress.read(plan) for plan in progress.plans(tmp_path))
+    assert standing.done < standing.trials == 12
+    other = SWEEP._replace(conditions=SWEEP.conditions[1:])
+    assert jobs.run_sweep(tmp_path, other, Engine("inline")).trained == 6  # what nobody else works on is fine
+    driver.join()
+    assert driver.exitcode == 0
+    assert jobs.run_sweep(tmp_path, SWEEP, Engine("inline")).trained == 0
+    assert undisturbed.items() <= results(tmp_path).items()
+
+
+JUMPS = """
+import time
+real = time.time
+began = time.monotonic()
+def time_that_jumps():
+    passed = time.monotonic() - began
+    return real() + (0 if passed < 2 else 86400 if passed < 5 else -2 * 86400)
+time.time = time_that_jumps
+"""
+
+
+def test_a_clock_that_jumps(undisturbed, tmp_path):
+    """A day ahead after two seconds, and two days back after five, in the driver and in its workers."""
+    (tmp_path / "sitecustomize.py").write_text(JUMPS)
+    (tmp_path / "mine.toml").write_bytes(dumps(SWEEP))
+    made = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "softstack.lab.cli",
+            "sweep",
+            "mine.toml",
+            "--out",
+            "root",
+            "--checkpoint",
+            "0",
+        ],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        timeout=300,
+    )
+    assert made.returncode == 0, made.stderr
+    assert results(tmp_path / "root") == undisturbed
+    (standing,) = (progress.read(plan) for plan in progress.plans(tmp_path / "root"))
+    assert (standing.done, standing.running, standing.failed, standing.missing) == (12, 0, 0, 0)
+
+
+def test_status_while_a_sweep_runs_and_after_it_was_killed(processes, tmp_path):
+    sweep = SWEEP._replace(conditions=(replace(FIRST, train_size=2000, max_epochs=100, patience=100),))
+    driver = processes.Process(target=drive, args=(str(tmp_path), sweep, "inline"))
+    driver.start()
+    while not list(tmp_path.glob("sweeps/*.json")):
+        time.sleep(0.05)
+    (plan,) = progress.plans(tmp_path)
+    assert json.loads(plan.with_suffix(".json").read_text())["process"] == driver.pid
+    standing = progress.read(plan)
+    assert (standing.trials, standing.running, standing.done) == (6, 6, 0)
+    os.kill(driver.pid, signal.SIGKILL)
+    driver.join()
+    standing = progress.read(plan)
+    assert (standing.running, standing.missing, standing.rate) == (0, 6, None)
