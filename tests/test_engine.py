@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import psutil
 import pytest
+import torch
 
 from softstack.errors import BadInput
 from softstack.lab import clusters, engine, jobs
@@ -246,3 +247,14 @@ def test_blocks_are_large_enough_and_there_is_one_for_everyone():
     ]  # fmt: skip
     reference = {replace(SMALL[0], controller="mlp"): (0, 1)}  # no kernel: each alone, for the bits' sake
     assert [u.seeds for u in jobs.blocks(reference, Engine())] == [(0,), (1,)]
+
+
+def test_each_worker_of_a_machine_with_gpus_takes_its_own(monkeypatch):
+    """By its number; one that was named otherwise takes the first that it is shown."""
+    if not torch.cuda.is_available():
+        assert engine.device(3) == "cpu"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    assert [engine.device(name) for name in (0, 1, 3, 4, "tcp://host:1")] == [
+        "cuda:0", "cuda:1", "cuda:3", "cuda:0", "cuda:0",
+    ]  # fmt: skip
