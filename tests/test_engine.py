@@ -134,7 +134,7 @@ def test_what_cannot_be_trained_is_given_up_and_the_others_go_on(tmp_path):
 
 @contextmanager
 def cluster(folder, *prefix, tls=()):
-    """A scheduler and two workers started by hand, on loopback. Gives the address and the workers."""
+    """A scheduler and two workers started by hand, on loopback. Gives the address and the three."""
     dask = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
     file = folder / "scheduler.json"
     started = [
@@ -152,7 +152,7 @@ def cluster(folder, *prefix, tls=()):
                              env={**os.environ, "OMP_NUM_THREADS": "1"}, start_new_session=True)
             for _ in range(2)
         ]  # fmt: skip
-        yield json.loads(file.read_text())["address"], started[1:]
+        yield json.loads(file.read_text())["address"], started
     finally:
         for process in reversed(started):
             for child in (
@@ -172,10 +172,28 @@ def test_a_cluster_started_by_hand_one_worker_killed(undisturbed, tmp_path):
         def progress(unit, epoch, left):
             seen.append(epoch)
             if epoch == 5 and seen.count(5) == 1:
-                os.killpg(processes[0].pid, signal.SIGKILL)
+                os.killpg(processes[1].pid, signal.SIGKILL)
 
         units = [engine.Unit(LONG, (seed,)) for seed in (0, 1, 2)]
         assert done(engine.run(units, Engine(address, every=0.0), root, progress)) == set(units)
+    assert results(root) == undisturbed
+
+
+def test_a_scheduler_that_dies(undisturbed, tmp_path):
+    """It is said in a sentence, and what was saved by then is taken up by whoever comes next."""
+    root = tmp_path / "root"
+    root.mkdir()
+    unit = engine.Unit(LONG, (0, 1, 2))
+    with cluster(tmp_path) as (address, processes):
+
+        def progress(unit, epoch, left):
+            if epoch == 5:
+                processes[0].kill()
+
+        with pytest.raises(BadInput, match=r"the dask scheduler of --engine tcp:.* is gone: start it"):
+            list(engine.run([unit], Engine(address, every=0.0), root, progress))
+    assert list(root.glob("*/*.unfinished"))
+    assert done(engine.run([unit], Engine("inline"), root, quiet))
     assert results(root) == undisturbed
 
 
