@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import psutil
 import pytest
+import torch
 
 from softstack.errors import BadInput
 from softstack.lab import clusters, engine, jobs
@@ -133,7 +134,7 @@ def test_what_cannot_be_trained_is_given_up_and_the_others_go_on(tmp_path):
 
 @contextmanager
 def cluster(folder, *prefix, tls=()):
-    """A scheduler and two workers started by hand, on loopback. Gives the address and the workers."""
+    """A scheduler and two workers started by hand, on loopback. Gives the address and the three."""
     dask = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
     file = folder / "scheduler.json"
     started = [
@@ -151,7 +152,7 @@ def cluster(folder, *prefix, tls=()):
                              env={**os.environ, "OMP_NUM_THREADS": "1"}, start_new_session=True)
             for _ in range(2)
         ]  # fmt: skip
-        yield json.loads(file.read_text())["address"], started[1:]
+        yield json.loads(file.read_text())["address"], started
     finally:
         for process in reversed(started):
             for child in (
@@ -171,10 +172,28 @@ def test_a_cluster_started_by_hand_one_worker_killed(undisturbed, tmp_path):
         def progress(unit, epoch, left):
             seen.append(epoch)
             if epoch == 5 and seen.count(5) == 1:
-                os.killpg(processes[0].pid, signal.SIGKILL)
+                os.killpg(processes[1].pid, signal.SIGKILL)
 
         units = [engine.Unit(LONG, (seed,)) for seed in (0, 1, 2)]
         assert done(engine.run(units, Engine(address, every=0.0), root, progress)) == set(units)
+    assert results(root) == undisturbed
+
+
+def test_a_scheduler_that_dies(undisturbed, tmp_path):
+    """It is said in a sentence, and what was saved by then is taken up by whoever comes next."""
+    root = tmp_path / "root"
+    root.mkdir()
+    unit = engine.Unit(LONG, (0, 1, 2))
+    with cluster(tmp_path) as (address, processes):
+
+        def progress(unit, epoch, left):
+            if epoch == 5:
+                processes[0].kill()
+
+        with pytest.raises(BadInput, match=r"the dask scheduler of --engine tcp:.* is gone: start it"):
+            list(engine.run([unit], Engine(address, every=0.0), root, progress))
+    assert list(root.glob("*/*.unfinished"))
+    assert done(engine.run([unit], Engine("inline"), root, quiet))
     assert results(root) == undisturbed
 
 
@@ -246,3 +265,14 @@ def test_blocks_are_large_enough_and_there_is_one_for_everyone():
     ]  # fmt: skip
     reference = {replace(SMALL[0], controller="mlp"): (0, 1)}  # no kernel: each alone, for the bits' sake
     assert [u.seeds for u in jobs.blocks(reference, Engine())] == [(0,), (1,)]
+
+
+def test_each_worker_of_a_machine_with_gpus_takes_its_own(monkeypatch):
+    """By its number; one that was named otherwise takes the first that it is shown."""
+    if not torch.cuda.is_available():
+        assert engine.device(3) == "cpu"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    assert [engine.device(name) for name in (0, 1, 3, 4, "tcp://host:1")] == [
+        "cuda:0", "cuda:1", "cuda:3", "cuda:0", "cuda:0",
+    ]  # fmt: skip

@@ -8,6 +8,7 @@ three workers has failed, and the others go on.
 
 import asyncio
 import errno
+import fcntl
 import os
 import queue
 import signal
@@ -17,7 +18,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent import futures
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -130,16 +131,19 @@ def _token(token: str) -> str:
 
 @contextmanager
 def _shared(root: Path) -> Iterator[str]:
-    """A file by which workers can tell that they see the same run root."""
+    """A file by which workers can tell that they see the same run root. Its lock goes with the driver."""
+    for left in root.glob(_token("*")):
+        with suppress(OSError), left.open("r+") as file:  # locked by a driver that lives
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            left.unlink(missing_ok=True)
     token = uuid.uuid4().hex
-    for left in root.glob(_token("*")):  # by a driver that was killed; its own workers then return results
-        left.unlink(missing_ok=True)
     path = root / _token(token)
-    path.touch()
-    try:
-        yield token
-    finally:
-        path.unlink(missing_ok=True)
+    with path.open("x") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        try:
+            yield token
+        finally:
+            path.unlink(missing_ok=True)
 
 
 class _Task(NamedTuple):
@@ -282,11 +286,12 @@ def _error(
 
 
 def _workers(client: Any, engine: Engine) -> set[str]:
-    if client.status not in ("running", "connecting"):
-        raise BadInput(
-            f"the dask scheduler at {engine.where} is gone: start it, and run the same command to go on"
-        )
-    return set(client.scheduler_info(n_workers=-1)["workers"])
+    with suppress(OSError):
+        if client.status == "running" and "workers" in (info := client.scheduler_info(n_workers=-1)):
+            return set(info["workers"])
+    raise BadInput(
+        f"the dask scheduler of --engine {engine.where} is gone: start it, and run the same command to go on"
+    )
 
 
 def _end(client: Any, worker: str) -> None:
