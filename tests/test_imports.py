@@ -29,8 +29,10 @@ ALLOWED = {
         "memory",
         "networks",
         "trace",
+        "viewer",
         "",
     },
+    "viewer": {"errors", "trace"},
     "": {"cell", "controllers", "errors", "memory", "networks", "trace"},
 }
 

@@ -22,6 +22,7 @@ import softstack
 from softstack.errors import BadInput
 from softstack.lab import bench as benchmarks
 from softstack.lab import figures, report, store, tasks
+from softstack.lab.commands.view import view
 from softstack.lab.data import Split, read_tsv, write_tsv
 from softstack.lab.experiments import TABLE_1, Condition, corrected
 from softstack.lab.jobs import train_missing
@@ -32,10 +33,11 @@ app = App(
     version=softstack.__version__,
     help="""Train networks with differentiable stacks, and look inside them.
 
-    Begin with `softstack train reversal --controller linear`, then `softstack trace RUN_DIR "1 0 0 1 1 1"`
-    with the directory that it prints.""",
+    Begin with `softstack train reversal --controller linear`, then `softstack view RUN_DIR` with the
+    directory that it prints.""",
     default_parameter=Parameter(negative=()),
 )
+app.command(view)
 errors = Console(stderr=True)
 
 

@@ -1,0 +1,237 @@
+// One network in step: its tape, its controller, its memory, its output, a transducer beside it, and the whole
+// run as a heat map.
+
+const gauge = (name, title) => {
+  const fill = el("i"), number = el("output", {});
+  const node = el("div", { class: "gauge", title }, el("span", {}, name), el("span", { class: "track", "aria-hidden": "true" }, fill), number);
+  const show = (value) => {
+    fill.style.width = `${100 * Math.min(1, value)}%`;
+    fill.style.background = colour(value);
+    number.textContent = two(value);
+  };
+  return { node, show };
+};
+
+class Panel {
+  constructor(network, task, onStep) {
+    this.network = network;
+    this.task = task;
+    this.memory = new MemoryView(network);
+    this.buffer = network.buffered ? new OutputBufferView(network, task) : null;
+    this.gauges = { u: gauge("pop", "strength taken from the memory"), d: gauge("push", "strength with which the vector is pushed") };
+    if (network.buffered) {
+      this.gauges.i = gauge("take", "strength taken from the input buffer before the next step");
+      this.gauges.o = gauge("give", "strength with which the output enters its buffer");
+    }
+    this.pushed = el("span", { class: "swatch", role: "img" });
+    this.wasRead = el("span", { class: "swatch", role: "img" });
+    this.hidden = el("div", { class: "bars", role: "img" });
+    this.tape = el("div", { class: "tape" });
+    this.distribution = el("div", { class: "distribution" });
+    this.verdict = el("p", { class: "verdict" });
+    this.words = el("p", { class: "words", "aria-live": "polite" });
+    this.machine = task.pdt ? new TransducerView(task.pdt) : null;
+    const recurrent = !["linear", "mlp"].includes(network.controller);
+    const controller = el("div", { class: "card controller" },
+      el("h3", {}, "Controller", el("small", {}, network.controller)),
+      ...Object.values(this.gauges).map((g) => g.node),
+      el("div", { class: "vector" }, el("span", {}, "pushes"), this.pushed),
+      el("div", { class: "vector" }, el("span", {}, "reads"), this.wasRead),
+      recurrent ? el("div", { class: "state" }, el("span", {}, "state"), this.hidden) : null);
+    const output = el("div", { class: "card output" }, el("h3", {}, network.buffered ? "Output of this step" : "Output"), this.distribution, this.verdict);
+    this.heat = new HeatView(network, task, onStep);
+    this.node = el("section", { class: "panel", "aria-label": network.title },
+      el("header", {}, el("h2", {}, network.title), el("p", { class: "facts" }, network.facts)),
+      this.tape,
+      el("div", { class: "machine" }, controller, this.memory.node, output, this.machine ? this.machine.node : null, this.buffer ? this.buffer.node : null),
+      this.words, this.heat.node);
+  }
+
+  // A new input: run it, or take the run that was recorded.
+  begin(example, recorded) {
+    this.example = example;
+    this.given = padded(this.network, this.task, example.input);
+    this.run = recorded ?? forward(this.network, oneHot(this.task.alphabet, this.given));
+    this.says = this.run.output.map((y) => this.task.alphabet[largest(y)]);
+    this.memory.begin(this.run, this.network.buffered ? null : this.given);
+    if (this.buffer) this.buffer.begin(this.run);
+    if (this.machine) this.machine.begin(example.input);
+    this.heat.begin(this.run, this.network.buffered ? null : this.given);
+    const total = new Float64Array(this.run.steps + 1);
+    this.run.o.forEach((o, t) => (total[t + 1] = total[t] + o));
+    this.given_out = total; // strength in the output buffer after each step
+  }
+
+  get steps() { return this.run.steps; }
+
+  // Where the read head is after a step: the item at the front of the input buffer.
+  head(t) {
+    return this.network.buffered ? Math.min(this.run.input[t].front, this.given.length - 1) : t;
+  }
+
+  // Whether the j-th symbol of output has been said by step t.
+  said(j, t) {
+    if (!this.network.buffered) return j <= t;
+    return t === this.steps - 1 || this.given_out[t + 1] >= j + 1 + (this.network.discard_first ? 1 : 0) - 1e-9;
+  }
+
+  show(t) {
+    const { run, network, task } = this;
+    for (const [name, { show }] of Object.entries(this.gauges)) show(run[name][t]);
+    for (const [swatch, vector, name] of [[this.pushed, run.v[t], "pushed vector"], [this.wasRead, run.r[t], "read vector"]]) {
+      swatch.style.background = strip(vector);
+      swatch.setAttribute("aria-label", `${name}: ${Array.from(vector, two).join(", ")}`);
+      swatch.title = `(${Array.from(vector, two).join(", ")})`;
+    }
+    this.showState(t);
+    this.memory.show(t);
+    if (this.buffer) this.buffer.show(t);
+    if (this.machine) this.machine.show(this.head(t) + 1);
+    this.showTape(t);
+    this.showOutput(t);
+    this.heat.show(t);
+    this.words.textContent = this.sentence(t);
+  }
+
+  showState(t) {
+    const h = this.run.h[t];
+    if (["linear", "mlp"].includes(this.network.controller)) return;
+    this.hidden.setAttribute("aria-label", `recurrent state: ${Array.from(h, two).join(", ")}`);
+    if (this.hidden.children.length !== h.length) this.hidden.replaceChildren(...Array.from(h, () => el("i", {}, el("b"))));
+    h.forEach((value, k) => {
+      const bar = this.hidden.children[k].firstChild, size = 50 * Math.min(1, Math.abs(value));
+      bar.className = value < 0 ? "minus" : "plus";
+      bar.style.height = `${size}%`;
+      bar.style.top = `${value < 0 ? 50 : 50 - size}%`;
+    });
+  }
+
+  showTape(t) {
+    const { example, given, task, network } = this, head = this.head(t);
+    const widest = Math.max(...task.alphabet.map((symbol) => symbol.length));
+    const width = Math.max(30, 12 + 9.1 * widest), room = Math.max(3, Math.floor(((this.tape.clientWidth || 700) - 70) / width));
+    const from = Math.max(0, Math.min(head - Math.floor(room / 2), given.length - room)), to = Math.min(given.length, from + room);
+    const rows = { input: [], says: [], target: [] };
+    for (let j = from; j < to; j++) {
+      const target = example.target[j] ?? null, shown = this.said(j, t) && j < this.says.length;
+      const right = target !== null && shown ? (this.says[j] === target ? "right" : "wrong") : "";
+      const left = network.buffered ? this.strengthLeft(j, t) : 1;
+      const cell = el("td", { class: `${j === head ? "head" : ""} ${j >= example.input.length ? "padding" : ""}` }, given[j]);
+      if (network.buffered) cell.style.setProperty("--left", `${100 * left}%`), cell.classList.add("buffered");
+      rows.input.push(cell);
+      const unscored = example.known && target === null ? "unscored" : "";
+      rows.says.push(el("td", { class: `${right} ${unscored} ${j === head && !network.buffered ? "now" : ""}` }, shown ? this.says[j] : ""));
+      rows.target.push(el("td", { class: "target" }, target ?? "·"));
+    }
+    const row = (name, cells) => el("tr", {}, el("th", { scope: "row" }, name), ...cells);
+    const table = el("table", { style: `--cell:${width}px` }, row(network.buffered ? "input buffer" : "input", rows.input), row("says", rows.says), example.known ? row("target", rows.target) : null);
+    this.tape.replaceChildren(el("span", { class: "edge" }, from > 0 ? "‹" : ""), table, el("span", { class: "edge" }, to < given.length ? "›" : ""));
+  }
+
+  strengthLeft(j, t) {
+    const { front, left } = this.run.input[t];
+    return j < front ? 0 : j === front ? left : 1;
+  }
+
+  showOutput(t) {
+    const { task, network } = this, p = softmax(this.run.y[t]), best = largest(p);
+    const target = network.buffered ? null : this.example.target[t] ?? null;
+    const names = task.alphabet, rows = names.map((symbol, k) => {
+      const mark = target === null ? "" : symbol === target ? "target" : "";
+      return el("div", { class: `bar ${mark} ${k === best ? "best" : ""}` }, el("span", { class: "name" }, symbol),
+        el("span", { class: "track", "aria-hidden": "true" }, el("i", { style: `width:${100 * p[k]}%;background:${colour(p[k])}` })),
+        el("output", {}, percent(p[k])));
+    });
+    this.distribution.replaceChildren(...rows);
+    const right = target === null ? null : names[best] === target;
+    this.verdict.className = `verdict ${right === null ? "" : right ? "right" : "wrong"}`;
+    this.verdict.textContent = right === null ? (network.buffered ? this.score() : "not scored here") : right ? `right: ${target}` : `wrong: the target is ${target}`;
+  }
+
+  // How the whole run did.
+  score() {
+    const places = this.example.target.flatMap((symbol, j) => (symbol === null ? [] : [j]));
+    if (!places.length) return "";
+    return `${places.filter((j) => this.says[j] === this.example.target[j]).length} of ${places.length} right in the whole run`;
+  }
+
+  sentence(t) {
+    const { run, network, task } = this, p = softmax(run.y[t]), best = largest(p), { total, count } = this.memory.held(t);
+    const gives = network.buffered ? `, takes ${two(run.i[t])} and gives ${two(run.o[t])}` : "";
+    const target = network.buffered ? null : this.example.target[t] ?? null;
+    const verdict = target === null ? "" : task.alphabet[best] === target ? ", right" : `, wrong, the target is ${target}`;
+    const holds = network.memory === "none" ? "" : ` The ${network.memory} holds ${two(total)} in ${count} ${count === 1 ? "cell" : "cells"}.`;
+    return `Step ${t + 1} of ${run.steps}. Input ${this.given[this.head(t)]}. Pops ${two(run.u[t])}, pushes ${two(run.d[t])}${gives}.${holds} Says ${task.alphabet[best]} (${percent(p[best])})${verdict}.`;
+  }
+}
+
+// §3: the transducer's configuration after as many symbols as the network has come to.
+class TransducerView {
+  constructor(pdt) {
+    this.pdt = pdt;
+    this.state = el("b");
+    this.stack = el("div", { class: "symbols" });
+    this.moves = el("div", { class: "moves" });
+    this.node = el("div", { class: "card transducer" }, el("h3", {}, "Transducer", el("small", {}, "exact")), el("p", { class: "state" }, "state ", this.state), this.stack, this.moves);
+  }
+
+  begin(symbols) {
+    this.path = configurations(this.pdt, symbols);
+    this.symbols = symbols;
+  }
+
+  show(position) {
+    const stuck = position >= this.path.length, here = this.path[Math.min(position, this.path.length - 1)];
+    this.state.textContent = here.state;
+    const symbols = [];
+    for (let cell = here.stack; cell && symbols.length < 12; cell = cell.below) symbols.push(el("span", {}, cell.symbol));
+    if (here.stack.height >= 12) symbols.push(el("em", {}, `${here.stack.height - 11} more`));
+    this.stack.replaceChildren(...symbols);
+    this.stack.setAttribute("aria-label", `stack, top first: ${symbols.map((s) => s.textContent).join(" ")}`);
+    const read = position > this.symbols.length ? "all is read" : "no rule fits: it has stopped";
+    this.moves.replaceChildren(...(stuck ? [el("span", {}, read)] : here.moves.map((rule) => el("code", {}, ruleText(rule)))));
+  }
+}
+
+// The whole run. Click or drag to go to a step.
+class HeatView {
+  constructor(network, task, onStep) {
+    Object.assign(this, { network, task });
+    this.canvas = el("canvas", { role: "img" });
+    this.cursor = el("div", { class: "cursor" });
+    this.scroller = el("div", { class: "scroller" }, el("div", { class: "inner" }, this.canvas, this.cursor));
+    this.labels = el("div", { class: "labels", "aria-hidden": "true" });
+    this.node = el("div", { class: "heat" }, this.labels, this.scroller);
+    const go = (event) => {
+      const t = Math.floor((event.clientX - this.canvas.getBoundingClientRect().left) / this.size.step);
+      onStep(Math.max(0, Math.min(this.steps - 1, t)));
+    };
+    this.canvas.addEventListener("pointerdown", (event) => {
+      this.canvas.setPointerCapture(event.pointerId);
+      go(event);
+    });
+    this.canvas.addEventListener("pointermove", (event) => event.buttons && go(event));
+  }
+
+  begin(run, symbols) {
+    this.steps = run.steps;
+    this.symbols = symbols;
+    this.groups = heatRows(this.network, this.task, run);
+    this.canvas.setAttribute("aria-label", `The whole run, ${run.steps} steps from left to right: ${this.groups.map((g) => g.name).join(", ")}. Lighter is more.`);
+    this.labels.replaceChildren(...this.groups.map(({ name, rows }) => el("div", { class: "group" },
+      el("span", {}, name), el("div", {}, ...rows.map((row) => el("span", {}, row.name))))));
+    this.draw();
+  }
+
+  draw() {
+    this.size = drawHeat(this.canvas, this.groups, this.symbols, this.scroller.clientWidth || 700);
+    this.cursor.style.width = `${Math.max(this.size.step - (this.size.step >= 10 ? 1 : 0), 3)}px`;
+    this.cursor.style.height = `${this.size.height}px`;
+  }
+
+  show(t) {
+    const x = t * this.size.step, { scroller } = this;
+    this.cursor.style.transform = `translateX(${x}px)`;
+    if (x < scroller.scrollLeft || x + this.size.step > scroller.scrollLeft + scroller.clientWidth) scroller.scrollLeft = x - scroller.clientWidth / 2;
+  }
+}
