@@ -48,7 +48,7 @@ class MemoryView {
         if (top <= 0) break;
         if (height >= 0.6) {
           seen.add(slot);
-          this.place(slot, s, top - height, height);
+          this.place(slot, s, top - height, height, t);
         } else hidden += 1;
         top -= height;
       }
@@ -62,11 +62,11 @@ class MemoryView {
     this.caption.textContent = this.network.memory === "none" ? "Reads 0 at every step." : `holds ${two(total)} in ${count} ${count === 1 ? "cell" : "cells"}`;
   }
 
-  place(slot, s, bottom, height) {
+  place(slot, s, bottom, height, t) {
     let node = this.cells.get(slot);
     if (!node) {
       const label = el("span", { class: "label" });
-      node = el("div", { class: "cell" }, el("i"), label);
+      node = el("div", { class: slot === t ? "cell new" : "cell" }, el("i"), label);
       const vector = this.run.v[slot];
       node.firstChild.style.background = vector ? strip(vector) : "var(--hatch)";
       this.cells.set(slot, node);
@@ -88,13 +88,14 @@ class OutputBufferView {
     this.node = el("div", { class: "card wide buffer" }, el("h3", {}, "Output buffer", el("small", {}, "one symbol for each whole unit of strength")), this.line);
   }
 
-  begin(run) {
+  begin(run, width) {
     this.run = run;
     this.unit = 52;
+    this.room = Math.max(4, Math.floor(((width || 600) - 80) / this.unit) - 1); // whole units that can be drawn
   }
 
   show(t) {
-    const { run, task, unit } = this, room = Math.max(4, Math.floor((this.line.clientWidth || 600) / unit) - 1);
+    const { run, task, unit, room } = this;
     let total = 0;
     for (let k = 0; k <= t; k++) total += run.o[k];
     const from = Math.max(0, Math.floor(total) - room + 1); // the first whole unit drawn

@@ -162,7 +162,7 @@ function start(data) {
     find(id).addEventListener("change", (event) => ((page.chosen[side] = event.target.value === "" ? null : +event.target.value), choose()));
   document.addEventListener("keydown", keys);
   const redraw = () => {
-    for (const panel of page.panels) panel.heat.draw();
+    for (const panel of page.panels) panel.resize();
     go(page.t);
   };
   window.addEventListener("resize", redraw);

@@ -5,7 +5,7 @@ const gauge = (name, title) => {
   const fill = el("i"), number = el("output", {});
   const node = el("div", { class: "gauge", title }, el("span", {}, name), el("span", { class: "track", "aria-hidden": "true" }, fill), number);
   const show = (value) => {
-    fill.style.width = `${100 * Math.min(1, value)}%`;
+    fill.style.transform = `scaleX(${Math.min(1, value).toFixed(4)})`;
     fill.style.background = colour(value);
     number.textContent = two(value);
   };
@@ -27,7 +27,8 @@ class Panel {
     this.wasRead = el("span", { class: "swatch", role: "img" });
     this.hidden = el("div", { class: "bars", role: "img" });
     this.tape = el("div", { class: "tape" });
-    this.distribution = el("div", { class: "distribution" });
+    this.bars = task.alphabet.map((symbol) => ({ name: el("span", {}, symbol), fill: el("i"), number: el("output") }));
+    this.distribution = el("div", { class: "distribution" }, ...this.bars.flatMap(({ name, fill, number }) => [name, el("span", { class: "track", "aria-hidden": "true" }, fill), number]));
     this.verdict = el("p", { class: "verdict" });
     this.words = el("p", { class: "words", "aria-live": "polite" });
     this.machine = task.pdt ? new TransducerView(task.pdt) : null;
@@ -43,7 +44,7 @@ class Panel {
     this.node = el("section", { class: "panel", "aria-label": network.title },
       el("header", {}, el("h2", {}, network.title), el("p", { class: "facts" }, network.facts)),
       this.tape,
-      el("div", { class: "machine" }, controller, this.memory.node, output, this.machine ? this.machine.node : null, this.buffer ? this.buffer.node : null),
+      el("div", { class: this.machine ? "machine" : "machine alone" }, controller, this.memory.node, output, this.machine ? this.machine.node : null, this.buffer ? this.buffer.node : null),
       this.words, this.heat.node);
   }
 
@@ -54,12 +55,20 @@ class Panel {
     this.run = recorded ?? forward(this.network, oneHot(this.task.alphabet, this.given));
     this.says = this.run.output.map((y) => this.task.alphabet[largest(y)]);
     this.memory.begin(this.run, this.network.buffered ? null : this.given);
-    if (this.buffer) this.buffer.begin(this.run);
+    if (this.buffer) this.buffer.begin(this.run, this.node.clientWidth);
     if (this.machine) this.machine.begin(example.input);
     this.heat.begin(this.run, this.network.buffered ? null : this.given);
     const total = new Float64Array(this.run.steps + 1);
     this.run.o.forEach((o, t) => (total[t + 1] = total[t] + o));
     this.given_out = total; // strength in the output buffer after each step
+    this.layTape();
+  }
+
+  // The page has another width now.
+  resize() {
+    this.layTape();
+    this.heat.draw();
+    if (this.buffer) this.buffer.begin(this.run, this.node.clientWidth);
   }
 
   get steps() { return this.run.steps; }
@@ -106,26 +115,34 @@ class Panel {
     });
   }
 
-  showTape(t) {
-    const { example, given, task, network } = this, head = this.head(t);
-    const widest = Math.max(...task.alphabet.map((symbol) => symbol.length));
-    const width = Math.max(30, 12 + 9.1 * widest), room = Math.max(3, Math.floor(((this.tape.clientWidth || 700) - 70) / width));
-    const from = Math.max(0, Math.min(head - Math.floor(room / 2), given.length - room)), to = Math.min(given.length, from + room);
-    const rows = { input: [], says: [], target: [] };
-    for (let j = from; j < to; j++) {
-      const target = example.target[j] ?? null, shown = this.said(j, t) && j < this.says.length;
-      const right = target !== null && shown ? (this.says[j] === target ? "right" : "wrong") : "";
-      const left = network.buffered ? this.strengthLeft(j, t) : 1;
-      const cell = el("td", { class: `${j === head ? "head" : ""} ${j >= example.input.length ? "padding" : ""}` }, given[j]);
-      if (network.buffered) cell.style.setProperty("--left", `${100 * left}%`), cell.classList.add("buffered");
-      rows.input.push(cell);
-      const unscored = example.known && target === null ? "unscored" : "";
-      rows.says.push(el("td", { class: `${right} ${unscored} ${j === head && !network.buffered ? "now" : ""}` }, shown ? this.says[j] : ""));
-      rows.target.push(el("td", { class: "target" }, target ?? "·"));
-    }
+  // The cells of the tape that there is room for: rows of input, of what is said, and of targets.
+  layTape() {
+    const widest = Math.max(...this.task.alphabet.map((symbol) => symbol.length)), width = Math.max(30, 12 + 9.1 * widest);
+    const room = Math.max(3, Math.floor(((this.tape.clientWidth || 700) - 92) / width));
+    this.room = Math.min(room, this.given.length);
+    const cells = () => Array.from({ length: this.room }, () => el("td"));
+    this.rows = { input: cells(), says: cells(), target: this.example.known ? cells() : [] };
     const row = (name, cells) => el("tr", {}, el("th", { scope: "row" }, name), ...cells);
-    const table = el("table", { style: `--cell:${width}px` }, row(network.buffered ? "input buffer" : "input", rows.input), row("says", rows.says), example.known ? row("target", rows.target) : null);
-    this.tape.replaceChildren(el("span", { class: "edge" }, from > 0 ? "‹" : ""), table, el("span", { class: "edge" }, to < given.length ? "›" : ""));
+    this.edges = [el("span", { class: "edge" }), el("span", { class: "edge" })];
+    const table = el("table", { style: `--cell:${width}px;width:${66 + this.room * width}px` }, row(this.network.buffered ? "input buffer" : "input", this.rows.input), row("says", this.rows.says), this.example.known ? row("target", this.rows.target) : null);
+    this.tape.replaceChildren(this.edges[0], table, this.edges[1]);
+  }
+
+  showTape(t) {
+    const { example, given, network, rows, room } = this, head = this.head(t);
+    const from = Math.max(0, Math.min(head - Math.floor(room / 2), given.length - room));
+    for (let k = 0; k < room; k++) {
+      const j = from + k, target = example.target[j] ?? null, shown = this.said(j, t) && j < this.says.length;
+      const right = target !== null && shown ? (this.says[j] === target ? "right" : "wrong") : "";
+      const unscored = example.known && target === null ? "unscored" : "";
+      const here = j === head ? "head" : "", beyond = j >= example.input.length ? "padding" : "";
+      set(rows.input[k], given[j], `${here} ${beyond} ${network.buffered ? "buffered" : ""}`);
+      if (network.buffered) rows.input[k].style.setProperty("--left", `${(100 * this.strengthLeft(j, t)).toFixed(1)}%`);
+      set(rows.says[k], shown ? this.says[j] : "", `${right} ${unscored} ${here && !network.buffered ? "now" : ""}`);
+      if (rows.target.length) set(rows.target[k], target ?? "·", "target");
+    }
+    set(this.edges[0], from > 0 ? "‹" : "", "edge");
+    set(this.edges[1], from + room < given.length ? "›" : "", "edge");
   }
 
   strengthLeft(j, t) {
@@ -136,13 +153,13 @@ class Panel {
   showOutput(t) {
     const { task, network } = this, p = softmax(this.run.y[t]), best = largest(p);
     const target = network.buffered ? null : this.example.target[t] ?? null;
-    const names = task.alphabet, rows = names.map((symbol, k) => {
-      const mark = target === null ? "" : symbol === target ? "target" : "";
-      return el("div", { class: `bar ${mark} ${k === best ? "best" : ""}` }, el("span", { class: "name" }, symbol),
-        el("span", { class: "track", "aria-hidden": "true" }, el("i", { style: `width:${100 * p[k]}%;background:${colour(p[k])}` })),
-        el("output", {}, percent(p[k])));
+    const names = task.alphabet;
+    this.bars.forEach(({ name, fill, number }, k) => {
+      set(name, names[k], `name ${names[k] === target ? "target" : ""} ${k === best ? "best" : ""}`);
+      fill.style.transform = `scaleX(${p[k].toFixed(4)})`;
+      fill.style.background = colour(p[k]);
+      set(number, percent(p[k]), "");
     });
-    this.distribution.replaceChildren(...rows);
     const right = target === null ? null : names[best] === target;
     this.verdict.className = `verdict ${right === null ? "" : right ? "right" : "wrong"}`;
     this.verdict.textContent = right === null ? (network.buffered ? this.score() : "not scored here") : right ? `right: ${target}` : `wrong: the target is ${target}`;
@@ -202,6 +219,8 @@ class HeatView {
     this.scroller = el("div", { class: "scroller" }, el("div", { class: "inner" }, this.canvas, this.cursor));
     this.labels = el("div", { class: "labels", "aria-hidden": "true" });
     this.node = el("div", { class: "heat" }, this.labels, this.scroller);
+    this.left = 0; // asking the scroller would make the browser lay the page out in every step
+    this.scroller.addEventListener("scroll", () => (this.left = this.scroller.scrollLeft));
     const go = (event) => {
       const t = Math.floor((event.clientX - this.canvas.getBoundingClientRect().left) / this.size.step);
       onStep(Math.max(0, Math.min(this.steps - 1, t)));
@@ -224,14 +243,15 @@ class HeatView {
   }
 
   draw() {
-    this.size = drawHeat(this.canvas, this.groups, this.symbols, this.scroller.clientWidth || 700);
+    this.width = this.scroller.clientWidth || 700;
+    this.size = drawHeat(this.canvas, this.groups, this.symbols, this.width);
     this.cursor.style.width = `${Math.max(this.size.step - (this.size.step >= 10 ? 1 : 0), 3)}px`;
     this.cursor.style.height = `${this.size.height}px`;
   }
 
   show(t) {
-    const x = t * this.size.step, { scroller } = this;
+    const x = t * this.size.step, room = this.width;
     this.cursor.style.transform = `translateX(${x}px)`;
-    if (x < scroller.scrollLeft || x + this.size.step > scroller.scrollLeft + scroller.clientWidth) scroller.scrollLeft = x - scroller.clientWidth / 2;
+    if (x < this.left || x + this.size.step > this.left + room) this.scroller.scrollLeft = this.left = Math.max(0, x - room / 2);
   }
 }
