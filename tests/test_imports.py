@@ -32,8 +32,8 @@ ALLOWED = {
         "viewer",
         "",
     },
-    "viewer": {"errors", "trace"},
-    "": {"cell", "controllers", "errors", "memory", "networks", "trace"},
+    "viewer": {"errors", "memory", "trace"},
+    "": {"cell", "controllers", "errors", "memory", "networks", "trace", "viewer"},
 }
 
 

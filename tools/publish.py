@@ -68,6 +68,10 @@ def main() -> None:
             shutil.copy(
                 ROOT / ("runs/table1" if folder == "table1" else "bench") / name, RESULTS / folder / name
             )
+    rows, meta = (
+        json.loads((RESULTS / "table1" / name).read_text()) for name in ("table1.json", "meta.json")
+    )
+    (RESULTS / "table1" / "table1.html").write_text(report.page(rows, meta))  # pages of rows stay at home
     for figure in sorted((ROOT / "figures").glob("*.png")):
         shutil.copy(figure, RESULTS / figure.name)
     readme.write_text(filled(readme.read_text()))

@@ -21,7 +21,7 @@ from rich.table import Table
 import softstack
 from softstack.errors import BadInput
 from softstack.lab import bench as benchmarks
-from softstack.lab import figures, report, store, tasks
+from softstack.lab import figures, pages, report, store, tasks
 from softstack.lab.commands.view import view
 from softstack.lab.data import Split, read_tsv, write_tsv
 from softstack.lab.experiments import TABLE_1, Condition, corrected
@@ -78,7 +78,8 @@ def table(
     """Reproduce the paper's Table 1, side by side with the paper's own numbers.
 
     Trains what is missing under `--out` and writes table1.html, .md and .json there (rows.html and so on, if
-    only some rows are asked for). Stop it at any time and run it again: finished trials are kept.
+    only some rows are asked for). Each row of the page leads to its trials: how they learnt, and three of
+    them at work. Stop it at any time and run it again: finished trials are kept.
 
     softstack table --rows 1 8                the two rows that take seconds
 
@@ -110,6 +111,7 @@ def table(
         "seconds": round(time.perf_counter() - began, 1),
     }
     name = report.write(out, reproduced, meta)
+    pages.write(out, reproduced, seeds, f"{name}.html")
     screen = Table(*report.HEADER)
     for cells in report.cells(reproduced):
         screen.add_row(*(cell.strip("*") for cell in cells))

@@ -36,14 +36,20 @@ KINDS: dict[type, Callable[[Any], dict[str, Any]]] = {
 lengths, or depths of a grammar, with the largest that training has. tasks.js has the other half."""
 
 
-def page(runs: Sequence[store.Run], *, symbols: Sequence[str] | None = None, before: str = "") -> str:
-    """The page of some trained networks, the first two side by side."""
+def page(
+    runs: Sequence[store.Run],
+    *,
+    symbols: Sequence[str] | None = None,
+    notes: Sequence[str] = (),
+    before: str = "",
+) -> str:
+    """The page of some trained networks, the first two side by side, each with a note if there are any."""
     if not runs:
         raise BadInput("no run directory is given: name one, as `softstack train` prints it")
     names = list(dict.fromkeys(run.condition.task for run in runs))
     first = tasks.find(names[0])
     data = {
-        "networks": [_network(run) for run in runs],
+        "networks": [_network(*pair) for pair in zip(runs, notes or [""] * len(runs), strict=True)],
         "tasks": {name: _task(tasks.find(name)) for name in names},
         "input": " ".join(symbols or _first_input(first)),
     }
@@ -62,7 +68,7 @@ def _first_input(task: Task) -> tuple[str, ...]:
     return shown[0] if shown else task.sample(np.random.default_rng(0), 1, "train")[0]
 
 
-def _network(run: store.Run) -> dict[str, Any]:
+def _network(run: store.Run, note: str) -> dict[str, Any]:
     c = run.condition
     for kind, given, known in (("controller", c.controller, CONTROLLERS), ("memory", c.memory, MEMORIES)):
         if given not in known:
@@ -77,10 +83,13 @@ def _network(run: store.Run) -> dict[str, Any]:
     title = title[0] + title[1:].replace("Linear", "linear") if c.buffered else title
     sizes = network.cell.sizes
     result = run.result
+    facts = [f"seed {run.seed}", f"dev {result['dev']:.1%}", f"test {result['test']:.1%}"]
     return {
         "title": title,
-        "label": f"{_title(tasks.find(c.task))}: {title}, seed {run.seed}, test {result['test']:.1%}",
-        "facts": f"seed {run.seed} · dev {result['dev']:.1%} · test {result['test']:.1%}",
+        "label": ", ".join(
+            filter(None, [f"{_title(tasks.find(c.task))}: {title}", note, facts[0], facts[2]])
+        ),
+        "facts": " · ".join(filter(None, [note, *facts])),
         "task": c.task,
         "controller": c.controller,
         "memory": c.memory,

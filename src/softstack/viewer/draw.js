@@ -55,6 +55,8 @@ function strip(vector) {
 const percent = (value) => `${Math.round(100 * value)} %`;
 const two = (value) => value.toFixed(2);
 
+const MOST_ROWS = 32; // of a group; more cannot be told apart, and the group is left out
+
 // The run of Figures 5 and 6, time from left to right: groups of rows, each row one number at each step.
 function heatRows(network, task, run) {
   const column = (name, values) => ({ name, rows: [{ name: "", values }] });
@@ -62,11 +64,18 @@ function heatRows(network, task, run) {
     name, rows: names.map((row, k) => ({ name: row, values: vectors.map((vector) => vector[k]) })),
   });
   const vectors = Array.from(run.v[0] ?? [], (_, k) => `${k + 1}`);
-  const rows = [column("pop", run.u), column("push", run.d), group("pushed", vectors, run.v)];
-  if (network.buffered) rows.push(column("take", run.i), column("give", run.o));
-  rows.push(group("input", task.alphabet, run.x), group("output", task.alphabet, run.y.map(softmax)));
-  if (network.buffered) rows.push(group("read off", task.alphabet, run.output.map(softmax)));
-  return rows;
+  const groups = [column("pop", run.u), column("push", run.d), group("pushed", vectors, run.v)];
+  if (network.buffered || network.gates) groups.push(column("take", run.i), column("give", run.o));
+  groups.push(group("input", task.letters ?? task.alphabet, scaled(run.x)), group("output", task.alphabet, run.y.map(softmax)));
+  if (network.buffered) groups.push(group("read off", task.alphabet, run.output.map(softmax)));
+  return groups.filter(({ rows }) => rows.length <= MOST_ROWS);
+}
+
+// Vectors as they are where they lie in [0, 1]; else between the least and the largest of their numbers.
+function scaled(vectors) {
+  let least = 0, most = 1;
+  for (const vector of vectors) for (const value of vector) (least = Math.min(least, value)), (most = Math.max(most, value));
+  return least === 0 && most === 1 ? vectors : vectors.map((vector) => Array.from(vector, (value) => (value - least) / (most - least)));
 }
 
 function shades(rows, steps) {

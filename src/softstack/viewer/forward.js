@@ -160,7 +160,6 @@ function forward(network, x) {
     for (const name in kept) run[name].push(kept[name]);
   }
   run.cells = (t) => memory.cells(run.memory[t]);
-  run.window = (t) => inWindow(memory, run.memory[t]);
   run.output = network.buffered ? readOff(run.y, run.o, network.discard_first, network.output_size) : run.y;
   return run;
 }

@@ -54,7 +54,7 @@ class MemoryView {
       }
     for (const [slot, node] of this.cells) if (!seen.has(slot)) node.remove(), this.cells.delete(slot);
     const reading = Math.min(1, total);
-    this.bracket.style.display = total > 0.01 && this.network.memory !== "none" ? "" : "none";
+    this.bracket.style.display = reading * unit > 8 && this.network.memory !== "none" ? "" : "none";
     this.bracket.style.height = `${reading * unit}px`;
     this.bracket.style.bottom = `${total * unit - floor - reading * unit}px`;
     const below = count - seen.size - hidden;

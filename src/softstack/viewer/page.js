@@ -189,14 +189,12 @@ function start(data) {
   return { page, go, load, choose };
 }
 
-// A recorded run, with its memory after each step as a list of strengths.
-function played(recorded) {
-  const { run, memory, queue } = recorded, order = (n) => Array.from({ length: n }, (_, k) => (queue ? k : n - 1 - k));
+// A recorded run. Slots filled before it began come first in its strengths, and their vectors are not known.
+function played({ run, earlier, queue }) {
+  const order = (n) => Array.from({ length: n }, (_, k) => (queue ? k : n - 1 - k));
   const result = { ...run, steps: run.u.length, recorded: true, output: run.y, memory: run.s };
-  const earlier = memory.earlier; // slots filled before the run began: their vectors were not recorded
   result.cells = function* (t) {
-    for (const slot of order(earlier + t + 1)) if (run.s[t][slot] > 0) yield [slot - earlier, run.s[t][slot]];
+    for (const slot of order(Math.min(earlier + t + 1, run.s[t].length))) if (run.s[t][slot] > 0) yield [slot - earlier, run.s[t][slot]];
   };
-  result.window = (t) => inWindow(result, t);
   return result;
 }

@@ -19,7 +19,7 @@ class Panel {
     this.memory = new MemoryView(network);
     this.buffer = network.buffered ? new OutputBufferView(network, task) : null;
     this.gauges = { u: gauge("pop", "strength taken from the memory"), d: gauge("push", "strength with which the vector is pushed") };
-    if (network.buffered) {
+    if (network.buffered || network.gates) {
       this.gauges.i = gauge("take", "strength taken from the input buffer before the next step");
       this.gauges.o = gauge("give", "strength with which the output enters its buffer");
     }
@@ -27,7 +27,7 @@ class Panel {
     this.wasRead = el("span", { class: "swatch", role: "img" });
     this.hidden = el("div", { class: "bars", role: "img" });
     this.tape = el("div", { class: "tape" });
-    this.bars = task.alphabet.map((symbol) => ({ name: el("span", {}, symbol), fill: el("i"), number: el("output") }));
+    this.bars = task.alphabet.slice(0, MOST_ROWS).map((symbol) => ({ name: el("span", {}, symbol), fill: el("i"), number: el("output") }));
     this.distribution = el("div", { class: "distribution" }, ...this.bars.flatMap(({ name, fill, number }) => [name, el("span", { class: "track", "aria-hidden": "true" }, fill), number]));
     this.verdict = el("p", { class: "verdict" });
     this.words = el("p", { class: "words", "aria-live": "polite" });
@@ -162,7 +162,7 @@ class Panel {
     });
     const right = target === null ? null : names[best] === target;
     this.verdict.className = `verdict ${right === null ? "" : right ? "right" : "wrong"}`;
-    this.verdict.textContent = right === null ? (network.buffered ? this.score() : "not scored here") : right ? `right: ${target}` : `wrong: the target is ${target}`;
+    this.verdict.textContent = right === null ? (network.buffered ? this.score() : this.example.known ? "not scored here" : "") : right ? `right: ${target}` : `wrong: the target is ${target}`;
   }
 
   // How the whole run did.
@@ -243,7 +243,7 @@ class HeatView {
   }
 
   draw() {
-    this.width = this.scroller.clientWidth || 700;
+    this.width = (this.scroller.clientWidth || 700) - 6;
     this.size = drawHeat(this.canvas, this.groups, this.symbols, this.width);
     this.cursor.style.width = `${Math.max(this.size.step - (this.size.step >= 10 ? 1 : 0), 3)}px`;
     this.cursor.style.height = `${this.size.height}px`;
