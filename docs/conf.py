@@ -21,7 +21,8 @@ html_title = "softstack"
 html_static_path = ["_static"]
 html_css_files = ["softstack.css"]
 html_math_renderer = "mathml"
-html_show_sphinx = False
+html_show_sphinx = html_show_copyright = False
+default_role = "code"
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 nitpicky = False

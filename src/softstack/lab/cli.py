@@ -111,7 +111,7 @@ def table(
         "seconds": round(time.perf_counter() - began, 1),
     }
     name = report.write(out, reproduced, meta)
-    pages.write(out, reproduced, seeds, f"{name}.html")
+    pages.write(out, reproduced, f"{name}.html")
     screen = Table(*report.HEADER)
     for cells in report.cells(reproduced):
         screen.add_row(*(cell.strip("*") for cell in cells))

@@ -9,22 +9,20 @@ from statistics import median
 
 from softstack import viewer
 from softstack.lab import report, store, view
-from softstack.lab.experiments import TABLE_1, corrected
 
 Row = report.Row
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 560, 300, 56, 44, 14
 PLACES = ("best", "median", "worst")
 
 
-def write(root: Path, rows: Sequence[Row], seeds: Sequence[int], index: str) -> None:
-    """The pages of some rows of the report called `index`, written beside it."""
+def write(root: Path, rows: Sequence[Row], index: str) -> None:
+    """The pages of some rows of the report called `index`, written beside it, of the trials under `root`."""
     for row in rows:
-        condition = TABLE_1[row["row"] - 1]
-        for one, paper in ((condition, row["paper"]), (corrected(condition), None)):
-            if one is not None:
-                runs = [store.load(store.place(root, one, seed)) for seed in seeds]
+        for part, paper in ((row, row["paper"]), (row.get("corrected"), None)):
+            if part is not None:
+                places = [root / trial["condition"] / f"seed-{trial['seed']}" for trial in part["trials"]]
                 name = report.link(row, corrected=paper is None)
-                store.write(root / name, page(runs, paper, index).encode())
+                store.write(root / name, page([store.load(place) for place in places], paper, index).encode())
 
 
 def page(runs: Sequence[store.Run], paper: Row | None, index: str) -> str:
