@@ -2,6 +2,7 @@
 
 import re
 import statistics
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
@@ -13,8 +14,12 @@ from PIL import Image
 
 from browser import launched, needs_chromium
 from softstack import viewer
+from softstack.controllers import CONTROLLERS
+from softstack.errors import BadInput
 from softstack.lab import figures, store, view
+from softstack.lab.data import Example
 from softstack.lab.experiments import Condition
+from softstack.lab.tasks import TASKS
 from softstack.lab.train import Epoch, Trial, initial, train
 
 pytestmark = needs_chromium
@@ -260,6 +265,54 @@ def test_accuracy_against_length_is_measured_in_the_page(opened, trained):
     accuracies = [int(p) for p in re.findall(r"(\d+) %", points)]
     assert len(accuracies) == 18
     assert min(accuracies[:6]) >= 99  # at the lengths it was trained on
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A task of which the page has no JavaScript."""
+
+    name: str = "copy"
+
+    inputs = alphabet = ("0", "1", "#")
+    outputs = ("0", "1")
+    padding = "#"
+    loss = "sum"
+
+    def length(self, split):
+        return 12 if split == "test" else 8
+
+    def sample(self, rng, n, split):
+        sizes = rng.integers(1, self.length(split) // 2 + 1, size=n)
+        return [tuple("01"[bit] for bit in rng.integers(2, size=size)) for size in sizes]
+
+    def example(self, symbols):
+        word = tuple(symbol for symbol in symbols if symbol != "#")
+        return Example(word + ("#",) * len(word), (None,) * len(word) + word)
+
+
+def test_a_task_that_the_page_does_not_know_comes_with_examples(opened, untrained, monkeypatch):
+    monkeypatch.setitem(TASKS, "copy", Copy())
+    monkeypatch.setattr(view, "EXAMPLES", 100)  # there are only 126 test strings
+    run = untrained(Condition("copy", "linear", "queue"))
+    page = opened([run], "#input=1+0+#+#")
+    assert row(page, "target") == ["·", "·", "1", "0"]
+    page.fill("#input", "1 # 0")
+    assert row(page, "input") == list("1#0")
+    assert row(page, "target") == []
+    page.click("#measure")
+    page.wait_for_function("!document.getElementById('measure').disabled")
+    assert page.locator(".chart circle").count() == 6  # one a length, 2 to 12
+    page.click("#random")
+    assert row(page, "target") != []
+
+
+def test_what_the_page_cannot_run_is_refused(untrained, monkeypatch):
+    monkeypatch.setitem(CONTROLLERS, "mine", CONTROLLERS["mlp"])
+    run = untrained(Condition("reversal", "mine", "stack"))
+    with pytest.raises(
+        BadInput, match=r"cannot run the controller 'mine'.*it knows linear, mlp, rnn, gru, lstm"
+    ):
+        view.page([run])
 
 
 def test_random_strings_are_the_tasks(opened, trained):

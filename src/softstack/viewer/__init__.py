@@ -3,7 +3,8 @@
 forward.js    §2: every controller, memory and buffered network; held to the reference by the tests
 tasks.js      §4: targets of typed strings, and fresh strings of a length
 pdt.js        §3: pushdown transducers
-draw.js, memory.js, panel.js, page.js, style.css, page.html    what is seen
+draw.js       colours, elements, a chart; heat.js the whole run; memory.js stacks, queues and buffers
+panel.js      one network in step; page.js what is typed and pressed; page.html, style.css the frame
 
 The page is given plain data and knows no module. It needs no server, no network and no library.
 """
@@ -15,7 +16,9 @@ from importlib import resources
 from string import Template
 from typing import Any
 
-SCRIPTS = ("forward.js", "tasks.js", "pdt.js", "draw.js", "memory.js", "panel.js", "page.js")
+SCRIPTS = (
+    "forward.js", "tasks.js", "pdt.js", "draw.js", "heat.js", "memory.js", "panel.js", "page.js",
+)  # fmt: skip
 
 
 @cache

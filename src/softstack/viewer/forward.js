@@ -8,7 +8,9 @@ const sigmoid = (a) => 1 / (1 + Math.exp(-a));
 
 // W z + b, with W (rows, columns) as one array, row after row.
 function affine(W, b, z) {
-  const rows = b.length, columns = z.length, out = new Float64Array(rows);
+  const rows = b.length,
+    columns = z.length,
+    out = new Float64Array(rows);
   for (let i = 0, k = 0; i < rows; i++) {
     let sum = b[i];
     for (let j = 0; j < columns; j++, k++) sum += W[k] * z[j];
@@ -24,7 +26,8 @@ function joined(a, b) {
   return out;
 }
 
-const layer = (network, name, z) => affine(network.weights[`core.${name}.weight`], network.weights[`core.${name}.bias`], z);
+const layer = (network, name, z) =>
+  affine(network.weights[`core.${name}.weight`], network.weights[`core.${name}.bias`], z);
 const zeros = (n) => new Float64Array(n);
 
 // §2.2: a core turns [x; r] and its recurrent state h into features and the next h.
@@ -34,7 +37,8 @@ const CORES = {
   rnn: {
     init: (network) => [zeros(network.hidden_size)],
     step(network, z, [h]) {
-      const a = layer(network, "from_input", z), b = layer(network, "from_hidden", h);
+      const a = layer(network, "from_input", z),
+        b = layer(network, "from_hidden", h);
       const next = a.map((value, k) => Math.tanh(value + b[k]));
       return [next, [next]];
     },
@@ -42,9 +46,12 @@ const CORES = {
   gru: {
     init: (network) => [zeros(network.hidden_size)],
     step(network, z, [h]) {
-      const n = h.length, a = layer(network, "from_input", z), b = layer(network, "from_hidden", h);
+      const n = h.length,
+        a = layer(network, "from_input", z),
+        b = layer(network, "from_hidden", h);
       const next = h.map((old, k) => {
-        const reset = sigmoid(a[k] + b[k]), update = sigmoid(a[n + k] + b[n + k]);
+        const reset = sigmoid(a[k] + b[k]),
+          update = sigmoid(a[n + k] + b[n + k]);
         const fresh = Math.tanh(a[2 * n + k] + reset * b[2 * n + k]);
         return fresh + update * (old - fresh);
       });
@@ -54,7 +61,9 @@ const CORES = {
   lstm: {
     init: (network) => [zeros(network.hidden_size), zeros(network.hidden_size)],
     step(network, z, [h, c]) {
-      const n = h.length, a = layer(network, "from_input", z), b = layer(network, "from_hidden", h);
+      const n = h.length,
+        a = layer(network, "from_input", z),
+        b = layer(network, "from_hidden", h);
       const gate = (part, k) => a[part * n + k] + b[part * n + k];
       const cell = c.map((old, k) => sigmoid(gate(1, k)) * old + sigmoid(gate(0, k)) * Math.tanh(gate(2, k)));
       const hidden = cell.map((value, k) => sigmoid(gate(3, k)) * Math.tanh(value));
@@ -63,9 +72,13 @@ const CORES = {
   },
 };
 
-// §2.1: a stack is its top cell, {slot, s, below}, or null; `count` and `total` are of the cell and all below it.
+// §2.1: a stack is its top cell, {slot, s, below}, or null; `count` and `total` are of it and all below it.
 const cell = (slot, s, below) => ({
-  slot, s, below, count: (below ? below.count : 0) + 1, total: (below ? below.total : 0) + s,
+  slot,
+  s,
+  below,
+  count: (below ? below.count : 0) + 1,
+  total: (below ? below.total : 0) + s,
 });
 
 const STACK = {
@@ -133,7 +146,8 @@ function read(memory, state, vectors, size) {
 // §2.2: everything a controller does in a step, from one linear map; i and o are 1 without buffers.
 function act(network, features) {
   const raw = affine(network.weights["heads.weight"], network.weights["heads.bias"], features);
-  const strengths = network.buffered ? 4 : 2, m = network.memory_size;
+  const strengths = network.buffered ? 4 : 2,
+    m = network.memory_size;
   const squashed = raw.subarray(0, strengths + m).map(sigmoid);
   const [u, d, i = 1, o = 1] = squashed.subarray(0, strengths);
   return { u, d, i, o, v: squashed.subarray(strengths), y: raw.subarray(strengths + m) };
@@ -141,10 +155,29 @@ function act(network, features) {
 
 // x, an array of input vectors -> all that the network did, step by step, and its output.
 function forward(network, x) {
-  const core = CORES[network.controller], memory = MEMORIES[network.memory], m = network.memory_size;
+  const core = CORES[network.controller],
+    memory = MEMORIES[network.memory],
+    m = network.memory_size;
   const steps = network.buffered ? network.steps_per_symbol * x.length : x.length;
-  const run = { steps, x: [], y: [], v: [], u: [], d: [], r: [], h: [], c: [], i: [], o: [], memory: [], input: [] };
-  let h = core.init(network), state = memory.empty, r = zeros(m), taken = 0;
+  const run = {
+    steps,
+    x: [],
+    y: [],
+    v: [],
+    u: [],
+    d: [],
+    r: [],
+    h: [],
+    c: [],
+    i: [],
+    o: [],
+    memory: [],
+    input: [],
+  };
+  let h = core.init(network),
+    state = memory.empty,
+    r = zeros(m),
+    taken = 0;
   let input = x.reduce((queue, item, j) => QUEUE.push(queue, j, 1), QUEUE.empty);
   for (let t = 0; t < steps; t++) {
     input = QUEUE.pop(input, taken);
@@ -174,7 +207,9 @@ function readOff(y, o, discardFirst, size) {
 }
 
 function softmax(y) {
-  const most = Math.max(...y), e = Array.from(y, (a) => Math.exp(a - most)), sum = e.reduce((a, b) => a + b, 0);
+  const most = Math.max(...y),
+    e = Array.from(y, (a) => Math.exp(a - most)),
+    sum = e.reduce((a, b) => a + b, 0);
   return e.map((a) => a / sum);
 }
 

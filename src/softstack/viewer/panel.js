@@ -1,9 +1,15 @@
-// One network in step: its tape, its controller, its memory, its output, a transducer beside it, and the whole
-// run as a heat map.
+// One network in step: its tape, its controller and its output, with views of its memory and of the whole run.
 
 const gauge = (name, title) => {
-  const fill = el("i"), number = el("output", {});
-  const node = el("div", { class: "gauge", title }, el("span", {}, name), el("span", { class: "track", "aria-hidden": "true" }, fill), number);
+  const fill = el("i"),
+    number = el("output", {});
+  const node = el(
+    "div",
+    { class: "gauge", title },
+    el("span", {}, name),
+    el("span", { class: "track", "aria-hidden": "true" }, fill),
+    number,
+  );
   const show = (value) => {
     fill.style.transform = `scaleX(${Math.min(1, value).toFixed(4)})`;
     fill.style.background = colour(value);
@@ -18,7 +24,10 @@ class Panel {
     this.task = task;
     this.memory = new MemoryView(network);
     this.buffer = network.buffered ? new OutputBufferView(network, task) : null;
-    this.gauges = { u: gauge("pop", "strength taken from the memory"), d: gauge("push", "strength with which the vector is pushed") };
+    this.gauges = {
+      u: gauge("pop", "strength taken from the memory"),
+      d: gauge("push", "strength with which the vector is pushed"),
+    };
     if (network.buffered || network.gates) {
       this.gauges.i = gauge("take", "strength taken from the input buffer before the next step");
       this.gauges.o = gauge("give", "strength with which the output enters its buffer");
@@ -27,25 +36,56 @@ class Panel {
     this.wasRead = el("span", { class: "swatch", role: "img" });
     this.hidden = el("div", { class: "bars", role: "img" });
     this.tape = el("div", { class: "tape" });
-    this.bars = task.alphabet.slice(0, MOST_ROWS).map((symbol) => ({ name: el("span", {}, symbol), fill: el("i"), number: el("output") }));
-    this.distribution = el("div", { class: "distribution" }, ...this.bars.flatMap(({ name, fill, number }) => [name, el("span", { class: "track", "aria-hidden": "true" }, fill), number]));
+    this.bars = task.alphabet
+      .slice(0, MOST_ROWS)
+      .map((symbol) => ({ name: el("span", {}, symbol), fill: el("i"), number: el("output") }));
+    this.distribution = el(
+      "div",
+      { class: "distribution" },
+      ...this.bars.flatMap(({ name, fill, number }) => [
+        name,
+        el("span", { class: "track", "aria-hidden": "true" }, fill),
+        number,
+      ]),
+    );
     this.verdict = el("p", { class: "verdict" });
     this.words = el("p", { class: "words", "aria-live": "polite" });
     this.machine = task.pdt ? new TransducerView(task.pdt) : null;
     const recurrent = !["linear", "mlp"].includes(network.controller);
-    const controller = el("div", { class: "card controller" },
+    const controller = el(
+      "div",
+      { class: "card controller" },
       el("h3", {}, "Controller", el("small", {}, network.controller)),
       ...Object.values(this.gauges).map((g) => g.node),
       el("div", { class: "vector" }, el("span", {}, "pushes"), this.pushed),
       el("div", { class: "vector" }, el("span", {}, "reads"), this.wasRead),
-      recurrent ? el("div", { class: "state" }, el("span", {}, "state"), this.hidden) : null);
-    const output = el("div", { class: "card output" }, el("h3", {}, network.buffered ? "Output of this step" : "Output"), this.distribution, this.verdict);
+      recurrent ? el("div", { class: "state" }, el("span", {}, "state"), this.hidden) : null,
+    );
+    const output = el(
+      "div",
+      { class: "card output" },
+      el("h3", {}, network.buffered ? "Output of this step" : "Output"),
+      this.distribution,
+      this.verdict,
+    );
     this.heat = new HeatView(network, task, onStep);
-    this.node = el("section", { class: "panel", "aria-label": network.title },
+    this.node = el(
+      "section",
+      { class: "panel", "aria-label": network.title },
       el("header", {}, el("h2", {}, network.title), el("p", { class: "facts" }, network.facts)),
       this.tape,
-      el("div", { class: this.machine ? "machine" : "machine alone" }, controller, this.memory.node, output, this.machine ? this.machine.node : null, this.buffer ? this.buffer.node : null),
-      this.words, this.heat.node);
+      el(
+        "div",
+        { class: this.machine ? "machine" : "machine alone" },
+        controller,
+        this.memory.node,
+        output,
+        this.machine ? this.machine.node : null,
+        this.buffer ? this.buffer.node : null,
+      ),
+      this.words,
+      this.heat.node,
+    );
   }
 
   // A new input: run it, or take the run that was recorded.
@@ -71,7 +111,9 @@ class Panel {
     if (this.buffer) this.buffer.begin(this.run, this.node.clientWidth);
   }
 
-  get steps() { return this.run.steps; }
+  get steps() {
+    return this.run.steps;
+  }
 
   // Where the read head is after a step: the item at the front of the input buffer.
   head(t) {
@@ -81,13 +123,18 @@ class Panel {
   // Whether the j-th symbol of output has been said by step t.
   said(j, t) {
     if (!this.network.buffered) return j <= t;
-    return t === this.steps - 1 || this.given_out[t + 1] >= j + 1 + (this.network.discard_first ? 1 : 0) - 1e-9;
+    return (
+      t === this.steps - 1 || this.given_out[t + 1] >= j + 1 + (this.network.discard_first ? 1 : 0) - 1e-9
+    );
   }
 
   show(t) {
     const { run, network, task } = this;
     for (const [name, { show }] of Object.entries(this.gauges)) show(run[name][t]);
-    for (const [swatch, vector, name] of [[this.pushed, run.v[t], "pushed vector"], [this.wasRead, run.r[t], "read vector"]]) {
+    for (const [swatch, vector, name] of [
+      [this.pushed, run.v[t], "pushed vector"],
+      [this.wasRead, run.r[t], "read vector"],
+    ]) {
       swatch.style.background = strip(vector);
       swatch.setAttribute("aria-label", `${name}: ${Array.from(vector, two).join(", ")}`);
       swatch.title = `(${Array.from(vector, two).join(", ")})`;
@@ -106,9 +153,11 @@ class Panel {
     const h = this.run.h[t];
     if (["linear", "mlp"].includes(this.network.controller)) return;
     this.hidden.setAttribute("aria-label", `recurrent state: ${Array.from(h, two).join(", ")}`);
-    if (this.hidden.children.length !== h.length) this.hidden.replaceChildren(...Array.from(h, () => el("i", {}, el("b"))));
+    if (this.hidden.children.length !== h.length)
+      this.hidden.replaceChildren(...Array.from(h, () => el("i", {}, el("b"))));
     h.forEach((value, k) => {
-      const bar = this.hidden.children[k].firstChild, size = 50 * Math.min(1, Math.abs(value));
+      const bar = this.hidden.children[k].firstChild,
+        size = 50 * Math.min(1, Math.abs(value));
       bar.className = value < 0 ? "minus" : "plus";
       bar.style.height = `${size}%`;
       bar.style.top = `${value < 0 ? 50 : 50 - size}%`;
@@ -117,28 +166,44 @@ class Panel {
 
   // The cells of the tape that there is room for: rows of input, of what is said, and of targets.
   layTape() {
-    const widest = Math.max(...this.task.alphabet.map((symbol) => symbol.length)), width = Math.max(30, 12 + 9.1 * widest);
+    const widest = Math.max(...this.task.alphabet.map((symbol) => symbol.length)),
+      width = Math.max(30, 12 + 9.1 * widest);
     const room = Math.max(3, Math.floor(((this.tape.clientWidth || 700) - 92) / width));
     this.room = Math.min(room, this.given.length);
     const cells = () => Array.from({ length: this.room }, () => el("td"));
     this.rows = { input: cells(), says: cells(), target: this.example.known ? cells() : [] };
     const row = (name, cells) => el("tr", {}, el("th", { scope: "row" }, name), ...cells);
     this.edges = [el("span", { class: "edge" }), el("span", { class: "edge" })];
-    const table = el("table", { style: `--cell:${width}px;width:${66 + this.room * width}px` }, row(this.network.buffered ? "input buffer" : "input", this.rows.input), row("says", this.rows.says), this.example.known ? row("target", this.rows.target) : null);
+    const table = el(
+      "table",
+      { style: `--cell:${width}px;width:${66 + this.room * width}px` },
+      row(this.network.buffered ? "input buffer" : "input", this.rows.input),
+      row("says", this.rows.says),
+      this.example.known ? row("target", this.rows.target) : null,
+    );
     this.tape.replaceChildren(this.edges[0], table, this.edges[1]);
   }
 
   showTape(t) {
-    const { example, given, network, rows, room } = this, head = this.head(t);
+    const { example, given, network, rows, room } = this,
+      head = this.head(t);
     const from = Math.max(0, Math.min(head - Math.floor(room / 2), given.length - room));
     for (let k = 0; k < room; k++) {
-      const j = from + k, target = example.target[j] ?? null, shown = this.said(j, t) && j < this.says.length;
+      const j = from + k,
+        target = example.target[j] ?? null,
+        shown = this.said(j, t) && j < this.says.length;
       const right = target !== null && shown ? (this.says[j] === target ? "right" : "wrong") : "";
       const unscored = example.known && target === null ? "unscored" : "";
-      const here = j === head ? "head" : "", beyond = j >= example.input.length ? "padding" : "";
+      const here = j === head ? "head" : "",
+        beyond = j >= example.input.length ? "padding" : "";
       set(rows.input[k], given[j], `${here} ${beyond} ${network.buffered ? "buffered" : ""}`);
-      if (network.buffered) rows.input[k].style.setProperty("--left", `${(100 * this.strengthLeft(j, t)).toFixed(1)}%`);
-      set(rows.says[k], shown ? this.says[j] : "", `${right} ${unscored} ${here && !network.buffered ? "now" : ""}`);
+      if (network.buffered)
+        rows.input[k].style.setProperty("--left", `${(100 * this.strengthLeft(j, t)).toFixed(1)}%`);
+      set(
+        rows.says[k],
+        shown ? this.says[j] : "",
+        `${right} ${unscored} ${here && !network.buffered ? "now" : ""}`,
+      );
       if (rows.target.length) set(rows.target[k], target ?? "·", "target");
     }
     set(this.edges[0], from > 0 ? "‹" : "", "edge");
@@ -151,8 +216,10 @@ class Panel {
   }
 
   showOutput(t) {
-    const { task, network } = this, p = softmax(this.run.y[t]), best = largest(p);
-    const target = network.buffered ? null : this.example.target[t] ?? null;
+    const { task, network } = this,
+      p = softmax(this.run.y[t]),
+      best = largest(p);
+    const target = network.buffered ? null : (this.example.target[t] ?? null);
     const names = task.alphabet;
     this.bars.forEach(({ name, fill, number }, k) => {
       set(name, names[k], `name ${names[k] === target ? "target" : ""} ${k === best ? "best" : ""}`);
@@ -162,96 +229,43 @@ class Panel {
     });
     const right = target === null ? null : names[best] === target;
     this.verdict.className = `verdict ${right === null ? "" : right ? "right" : "wrong"}`;
-    this.verdict.textContent = right === null ? (network.buffered ? this.score() : this.example.known ? "not scored here" : "") : right ? `right: ${target}` : `wrong: the target is ${target}`;
+    this.verdict.textContent =
+      right === null
+        ? network.buffered
+          ? this.score()
+          : this.example.known
+            ? "not scored here"
+            : ""
+        : right
+          ? `right: ${target}`
+          : `wrong: the target is ${target}`;
   }
 
   // How the whole run did.
   score() {
     const places = this.example.target.flatMap((symbol, j) => (symbol === null ? [] : [j]));
     if (!places.length) return "";
-    return `${places.filter((j) => this.says[j] === this.example.target[j]).length} of ${places.length} right in the whole run`;
+    const right = places.filter((j) => this.says[j] === this.example.target[j]).length;
+    return `${right} of ${places.length} right in the whole run`;
   }
 
   sentence(t) {
-    const { run, network, task } = this, p = softmax(run.y[t]), best = largest(p), { total, count } = this.memory.held(t);
+    const { run, network, task } = this,
+      p = softmax(run.y[t]),
+      best = largest(p),
+      { total, count } = this.memory.held(t);
     const gives = network.buffered ? `, takes ${two(run.i[t])} and gives ${two(run.o[t])}` : "";
-    const target = network.buffered ? null : this.example.target[t] ?? null;
-    const verdict = target === null ? "" : task.alphabet[best] === target ? ", right" : `, wrong, the target is ${target}`;
-    const holds = network.memory === "none" ? "" : ` The ${network.memory} holds ${two(total)} in ${count} ${count === 1 ? "cell" : "cells"}.`;
-    return `Step ${t + 1} of ${run.steps}. Input ${this.given[this.head(t)]}. Pops ${two(run.u[t])}, pushes ${two(run.d[t])}${gives}.${holds} Says ${task.alphabet[best]} (${percent(p[best])})${verdict}.`;
-  }
-}
-
-// §3: the transducer's configuration after as many symbols as the network has come to.
-class TransducerView {
-  constructor(pdt) {
-    this.pdt = pdt;
-    this.state = el("b");
-    this.stack = el("div", { class: "symbols" });
-    this.moves = el("div", { class: "moves" });
-    this.node = el("div", { class: "card transducer" }, el("h3", {}, "Transducer", el("small", {}, "exact")), el("p", { class: "state" }, "state ", this.state), this.stack, this.moves);
-  }
-
-  begin(symbols) {
-    this.path = configurations(this.pdt, symbols);
-    this.symbols = symbols;
-  }
-
-  show(position) {
-    const stuck = position >= this.path.length, here = this.path[Math.min(position, this.path.length - 1)];
-    this.state.textContent = here.state;
-    const symbols = [];
-    for (let cell = here.stack; cell && symbols.length < 12; cell = cell.below) symbols.push(el("span", {}, cell.symbol));
-    if (here.stack.height >= 12) symbols.push(el("em", {}, `${here.stack.height - 11} more`));
-    this.stack.replaceChildren(...symbols);
-    this.stack.setAttribute("aria-label", `stack, top first: ${symbols.map((s) => s.textContent).join(" ")}`);
-    const read = position > this.symbols.length ? "all is read" : "no rule fits: it has stopped";
-    this.moves.replaceChildren(...(stuck ? [el("span", {}, read)] : here.moves.map((rule) => el("code", {}, ruleText(rule)))));
-  }
-}
-
-// The whole run. Click or drag to go to a step.
-class HeatView {
-  constructor(network, task, onStep) {
-    Object.assign(this, { network, task });
-    this.canvas = el("canvas", { role: "img" });
-    this.cursor = el("div", { class: "cursor" });
-    this.scroller = el("div", { class: "scroller" }, el("div", { class: "inner" }, this.canvas, this.cursor));
-    this.labels = el("div", { class: "labels", "aria-hidden": "true" });
-    this.node = el("div", { class: "heat" }, this.labels, this.scroller);
-    this.left = 0; // asking the scroller would make the browser lay the page out in every step
-    this.scroller.addEventListener("scroll", () => (this.left = this.scroller.scrollLeft));
-    const go = (event) => {
-      const t = Math.floor((event.clientX - this.canvas.getBoundingClientRect().left) / this.size.step);
-      onStep(Math.max(0, Math.min(this.steps - 1, t)));
-    };
-    this.canvas.addEventListener("pointerdown", (event) => {
-      this.canvas.setPointerCapture(event.pointerId);
-      go(event);
-    });
-    this.canvas.addEventListener("pointermove", (event) => event.buttons && go(event));
-  }
-
-  begin(run, symbols) {
-    this.steps = run.steps;
-    this.symbols = symbols;
-    this.groups = heatRows(this.network, this.task, run);
-    this.canvas.setAttribute("aria-label", `The whole run, ${run.steps} steps from left to right: ${this.groups.map((g) => g.name).join(", ")}. Lighter is more.`);
-    this.labels.replaceChildren(...this.groups.map(({ name, rows }) => el("div", { class: "group" },
-      el("span", {}, name), el("div", {}, ...rows.map((row) => el("span", {}, row.name))))));
-    this.draw();
-  }
-
-  draw() {
-    this.width = (this.scroller.clientWidth || 700) - 6;
-    this.size = drawHeat(this.canvas, this.groups, this.symbols, this.width);
-    this.cursor.style.width = `${Math.max(this.size.step - (this.size.step >= 10 ? 1 : 0), 3)}px`;
-    this.cursor.style.height = `${this.size.height}px`;
-  }
-
-  show(t) {
-    const x = t * this.size.step, room = this.width;
-    this.cursor.style.transform = `translateX(${x}px)`;
-    if (x < this.left || x + this.size.step > this.left + room) this.scroller.scrollLeft = this.left = Math.max(0, x - room / 2);
+    const target = network.buffered ? null : (this.example.target[t] ?? null);
+    const verdict =
+      target === null ? "" : task.alphabet[best] === target ? ", right" : `, wrong, the target is ${target}`;
+    const holds =
+      network.memory === "none"
+        ? ""
+        : ` The ${network.memory} holds ${two(total)} in ${count} ${count === 1 ? "cell" : "cells"}.`;
+    return (
+      `Step ${t + 1} of ${run.steps}. Input ${this.given[this.head(t)]}. ` +
+      `Pops ${two(run.u[t])}, pushes ${two(run.d[t])}${gives}.${holds} ` +
+      `Says ${task.alphabet[best]} (${percent(p[best])})${verdict}.`
+    );
   }
 }

@@ -6,16 +6,26 @@ const KINDS = {
   // w, then its kept symbols backwards while reading #.
   reversal: {
     example(task, symbols) {
-      const end = symbols.includes("#") ? symbols.indexOf("#") : symbols.length, word = symbols.slice(0, end);
-      if (!word.length) throw new Error("The string to reverse is empty: give at least one symbol before the first #.");
+      const end = symbols.includes("#") ? symbols.indexOf("#") : symbols.length,
+        word = symbols.slice(0, end);
+      if (!word.length)
+        throw new Error("The string to reverse is empty: give at least one symbol before the first #.");
       if (symbols.slice(end).some((symbol) => symbol !== "#"))
         throw new Error("Only #s may follow the first #: they are where the answer goes.");
       const answer = word.filter((symbol) => task.outputs.includes(symbol)).reverse();
       const blanks = Math.max(word.length, symbols.length - word.length);
       const rest = Array(blanks - answer.length).fill(null);
-      return { input: [...word, ...Array(blanks).fill("#")], target: [...word.map(() => null), ...answer, ...rest] };
+      return {
+        input: [...word, ...Array(blanks).fill("#")],
+        target: [...word.map(() => null), ...answer, ...rest],
+      };
     },
-    sample: (task, random, length) => uniform(task.inputs.filter((symbol) => symbol !== "#"), random, length),
+    sample: (task, random, length) =>
+      uniform(
+        task.inputs.filter((symbol) => symbol !== "#"),
+        random,
+        length,
+      ),
   },
   // The XOR of the symbols so far, without the last `delay` of them.
   xor: {
@@ -31,7 +41,10 @@ const KINDS = {
   next: {
     example(task, symbols) {
       const following = [...symbols.slice(1), null];
-      return { input: symbols, target: following.map((symbol) => (task.outputs.includes(symbol) ? symbol : null)) };
+      return {
+        input: symbols,
+        target: following.map((symbol) => (task.outputs.includes(symbol) ? symbol : null)),
+      };
     },
     sample: derived,
   },
@@ -42,8 +55,12 @@ const KINDS = {
       const target = symbols.map((symbol, at) => {
         if (symbol === "&" || symbol === "|") {
           if (values.length < 2)
-            throw new Error(`Symbol ${at + 1} is ${symbol} with fewer than two formulas before it: write formulas in reverse Polish notation, as in T F | T &.`);
-          const right = values.pop(), left = values.pop();
+            throw new Error(
+              `Symbol ${at + 1} is ${symbol} with fewer than two formulas before it: ` +
+                "write formulas in reverse Polish notation, as in T F | T &.",
+            );
+          const right = values.pop(),
+            left = values.pop();
           values.push(symbol === "&" ? left && right : left || right);
         } else values.push(symbol === "T");
         return values[values.length - 1] ? "1" : "0";
@@ -54,12 +71,15 @@ const KINDS = {
   },
 };
 
-// A task's example for symbols: targets are null where nothing is scored, and everywhere if the page knows none.
+// A task's example for symbols: targets are null where nothing is scored, or where the page knows none.
 function example(task, symbols) {
   if (KINDS[task.kind]) return KINDS[task.kind].example(task, symbols);
-  const known = task.examples.find(([input]) => input.join(" ") === symbols.join(" "));
+  const known = given(task, symbols);
   return { input: symbols, target: known ? known[1] : symbols.map(() => null) };
 }
+
+const given = (task, symbols) => task.examples.find(([input]) => input.join(" ") === symbols.join(" "));
+const knows = (task, symbols) => Boolean(KINDS[task.kind] || given(task, symbols));
 
 // A fresh string of a size: a length, or for a grammar a depth; null where the task has none.
 function sample(task, random, size) {
@@ -74,9 +94,10 @@ function uniform(symbols, random, length) {
 
 // What was typed, as symbols: words between spaces, and within a word the longest symbols that fit.
 function symbolsOf(task, text) {
-  const bySize = [...task.inputs].sort((a, b) => b.length - a.length), symbols = [];
+  const bySize = [...task.inputs].sort((a, b) => b.length - a.length),
+    symbols = [];
   for (const word of text.split(/\s+/).filter(Boolean)) {
-    for (let at = 0; at < word.length; ) {
+    for (let at = 0; at < word.length;) {
       const symbol = bySize.find((s) => word.startsWith(s, at));
       if (!symbol)
         throw new Error(`“${word.slice(at)}” is not made of this task's symbols: ${task.inputs.join(" ")}`);
@@ -101,15 +122,20 @@ function randomFrom(seed) {
   };
 }
 
-// The string of a derivation of a grammar, uniform over those of at most this depth. A terminal has depth 1 and a
-// tree is one deeper than its deepest child.
+// The string of a derivation of a grammar, uniform over those of at most this depth. A terminal has depth 1
+// and a tree is one deeper than its deepest child.
 function derived(task, random, depth) {
-  const { start, rules } = task.grammar, known = (task.counts ||= new Map());
+  const { start, rules } = task.grammar,
+    known = (task.counts ||= new Map());
   const product = (body, left) => body.reduce((ways, symbol) => ways * count(symbol, left), 1);
   function count(symbol, left) {
     if (left < 1 || !rules[symbol]) return left < 1 ? 0 : 1;
     const key = `${symbol} ${left}`;
-    if (!known.has(key)) known.set(key, rules[symbol].reduce((sum, body) => sum + product(body, left - 1), 0));
+    if (!known.has(key))
+      known.set(
+        key,
+        rules[symbol].reduce((sum, body) => sum + product(body, left - 1), 0),
+      );
     return known.get(key);
   }
   function draw(symbol, left) {
