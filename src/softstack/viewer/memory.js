@@ -1,27 +1,41 @@
 // Memories as they are drawn: the stack or queue, and a buffered network's output buffer.
+//
+// What a step leaves as it was stays where it is: cells and items have places of their own, and what holds them
+// is moved as a whole.
 
-const STACK_HEIGHT = 264,
-  MOST_UNIT = 46,
-  LEAST_UNIT = 12;
+const STACK_HEIGHT = 264;
+const MOST_UNIT = 46; // pixels for a strength of 1
+const LEAST_UNIT = 12;
+const OUTPUT_UNIT = 52;
+
+// Children by key: those that are wanted are made once and kept, the others are removed.
+class Keyed {
+  constructor(parent) {
+    this.parent = parent;
+    this.nodes = new Map();
+  }
+
+  keep(wanted, make) {
+    for (const [key, node] of this.nodes) if (!wanted.has(key)) (node.remove(), this.nodes.delete(key));
+    for (const key of wanted.keys())
+      if (!this.nodes.has(key)) (this.nodes.set(key, make(key)), this.parent.append(this.nodes.get(key)));
+  }
+}
 
 // A stack drawn as a stack: each cell's height its strength, its bands its vector, and what is read marked.
 class MemoryView {
   constructor(network) {
     this.network = network;
-    this.box = el("div", { class: "stack", "aria-hidden": "true", style: `height:${STACK_HEIGHT}px` });
     this.bracket = el("div", { class: "bracket" }, el("span", {}, "read"));
     this.more = el("div", { class: "more" });
-    this.box.append(this.bracket, this.more);
-    this.cells = new Map(); // slot -> its element
+    this.pile = el("div", { class: "pile" });
+    this.cells = new Keyed(this.pile);
+    const attributes = { class: "stack", "aria-hidden": "true", style: `height:${STACK_HEIGHT}px` };
+    this.box = el("div", attributes, this.pile, this.bracket, this.more);
     this.caption = el("p", { class: "caption" });
     const title = { stack: "Stack", queue: "Queue", none: "No memory" }[network.memory];
-    this.node = el(
-      "div",
-      { class: "card memory" },
-      el("h3", {}, title, el("small", {}, network.memory === "queue" ? "front on top" : "")),
-      this.box,
-      this.caption,
-    );
+    const note = el("small", {}, network.memory === "queue" ? "front on top" : "");
+    this.node = el("div", { class: "card memory" }, el("h3", {}, title, note), this.box, this.caption);
   }
 
   begin(run, symbols) {
@@ -32,65 +46,64 @@ class MemoryView {
     let most = 1;
     for (let t = 0; t < run.steps; t++) most = Math.max(most, this.held(t).total);
     this.unit = Math.max(LEAST_UNIT, Math.min(MOST_UNIT, (STACK_HEIGHT - 18) / most));
-    for (const node of this.cells.values()) node.remove();
-    this.cells.clear();
+    this.cells.keep(new Map());
   }
 
   // How much the memory holds after a step, in how many cells.
   held(t) {
     const state = this.run.memory[t];
     if (this.network.memory === "stack" && !this.run.recorded) return state ?? { total: 0, count: 0 };
-    let total = 0,
-      count = 0;
+    let [total, count] = [0, 0];
     for (const [, s] of this.run.cells(t)) ((total += s), (count += s > 0));
     return { total, count };
   }
 
   show(t) {
-    const { total, count } = this.held(t),
-      unit = this.unit;
+    const { total, count } = this.held(t);
+    const { unit, network } = this;
     const floor = Math.max(0, total * unit - (STACK_HEIGHT - 18)); // what is below is cut off
-    const seen = new Set();
-    let top = total * unit - floor,
-      hidden = 0;
-    if (this.network.memory !== "none")
-      for (const [slot, s] of this.run.cells(t)) {
-        const height = s * unit;
-        if (top <= 0) break;
-        if (height >= 0.6) {
-          seen.add(slot);
-          this.place(slot, s, top - height, height, t);
-        } else hidden += 1;
-        top -= height;
-      }
-    for (const [slot, node] of this.cells) if (!seen.has(slot)) (node.remove(), this.cells.delete(slot));
+    const wanted = new Map(); // slot -> its strength, and the strength below it
+    let [left, hidden] = [total, 0];
+    for (const [slot, s] of this.run.cells(t)) {
+      if (left * unit <= floor) break;
+      left -= s;
+      if (s * unit >= 0.6) wanted.set(slot, [s, Math.max(left, 0)]);
+      else hidden += 1;
+    }
+    this.cells.keep(wanted, (slot) => this.cell(slot, t));
+    for (const [slot, [s, below]] of wanted) this.place(slot, s, below);
     const reading = Math.min(1, total);
-    this.bracket.style.display = reading * unit > 8 && this.network.memory !== "none" ? "" : "none";
-    this.bracket.style.height = `${reading * unit}px`;
-    this.bracket.style.bottom = `${total * unit - floor - reading * unit}px`;
-    const below = count - seen.size - hidden;
-    this.more.textContent = floor > 0 && below > 0 ? `${below} more below` : "";
-    this.caption.textContent =
-      this.network.memory === "none"
-        ? "Reads 0 at every step."
-        : `holds ${two(total)} in ${count} ${count === 1 ? "cell" : "cells"}`;
+    const marked = reading * unit > 8 && network.memory !== "none";
+    this.pile.style.transform = `translateY(${floor.toFixed(1)}px)`;
+    this.bracket.style.cssText = marked
+      ? `height:${reading * unit}px;transform:translateY(${floor - (total - reading) * unit}px)`
+      : "display:none";
+    const below = count - wanted.size - hidden;
+    set(this.more, floor > 0 && below > 0 ? `${below} more below` : "", "more");
+    const holds = `holds ${two(total)} in ${count} ${count === 1 ? "cell" : "cells"}`;
+    set(this.caption, network.memory === "none" ? "Reads 0 at every step." : holds, "caption");
   }
 
-  place(slot, s, bottom, height, t) {
-    let node = this.cells.get(slot);
-    if (!node) {
-      const label = el("span", { class: "label" });
-      node = el("div", { class: slot === t ? "cell new" : "cell" }, el("i"), label);
-      const vector = this.run.v[slot];
-      node.firstChild.style.background = vector ? strip(vector) : "var(--hatch)";
-      this.cells.set(slot, node);
-      this.box.append(node);
-    }
-    node.style.bottom = `${bottom}px`;
-    node.style.height = `${height}px`;
+  cell(slot, t) {
+    const node = el(
+      "div",
+      { class: slot === t ? "cell new" : "cell" },
+      el("i"),
+      el("span", { class: "label" }),
+    );
+    const vector = this.run.v[slot];
+    node.firstChild.style.background = vector ? strip(vector) : "var(--hatch)";
+    return node;
+  }
+
+  place(slot, s, below) {
+    const node = this.cells.nodes.get(slot);
+    const style = `bottom:${(below * this.unit).toFixed(1)}px;height:${(s * this.unit).toFixed(1)}px`;
+    if (node.dataset.place === style) return;
+    node.style.cssText = node.dataset.place = style;
     const symbol = this.symbols && this.symbols[slot];
-    node.lastChild.textContent =
-      height >= 12 ? `${symbol ? `${symbol.padEnd(this.widest)}  ` : ""}${two(s)}` : "";
+    const name = symbol ? `${symbol.padEnd(this.widest)}  ` : "";
+    set(node.lastChild, s * this.unit >= 12 ? `${name}${two(s)}` : "", "label");
   }
 }
 
@@ -99,65 +112,50 @@ class OutputBufferView {
   constructor(network, task) {
     this.network = network;
     this.task = task;
-    this.line = el("div", { class: "line", "aria-hidden": "true" });
-    this.node = el(
-      "div",
-      { class: "card wide buffer" },
-      el("h3", {}, "Output buffer", el("small", {}, "one symbol for each whole unit of strength")),
-      this.line,
-    );
+    this.row = el("div", { class: "row" });
+    this.items = new Keyed(this.row);
+    this.units = new Keyed(this.row);
+    const note = el("small", {}, "one symbol for each whole unit of strength");
+    const line = el("div", { class: "line", "aria-hidden": "true" }, this.row);
+    this.node = el("div", { class: "card wide buffer" }, el("h3", {}, "Output buffer", note), line);
   }
 
-  begin(run, width) {
+  // `ends` is the strength in the buffer after each step, and before the first.
+  begin(run, ends, width) {
     this.run = run;
-    this.unit = 52;
-    this.room = Math.max(4, Math.floor(((width || 600) - 80) / this.unit) - 1); // whole units that can be drawn
+    this.ends = ends;
+    this.room = Math.max(4, Math.floor(((width || 600) - 80) / OUTPUT_UNIT) - 1); // whole units that are drawn
+    this.items.keep(new Map());
+    this.units.keep(new Map());
   }
 
   show(t) {
-    const { run, task, unit, room } = this;
-    let total = 0;
-    for (let k = 0; k <= t; k++) total += run.o[k];
+    const { ends, room } = this;
+    const total = ends[t + 1];
     const from = Math.max(0, Math.floor(total) - room + 1); // the first whole unit drawn
-    const items = [];
-    let at = 0;
-    for (let k = 0; k <= t; k++) {
-      const begin = Math.max(at, from),
-        end = at + run.o[k];
-      if (end > from && end - begin > 0.005) {
-        const p = softmax(run.y[k]),
-          symbol = task.alphabet[largest(p)],
-          width = (end - begin) * unit;
-        items.push(
-          el(
-            "div",
-            {
-              class: "item",
-              style: `left:${(begin - from) * unit}px;width:${width}px;background:${strip(p)}`,
-            },
-            width > 15 ? el("b", {}, symbol) : null,
-          ),
-        );
-      }
-      at = end;
-    }
+    const items = new Map();
+    for (let k = t; k >= 0 && ends[k + 1] > from; k--) if (ends[k + 1] - ends[k] > 0.005) items.set(k);
+    this.items.keep(items, (k) => this.item(k));
+    const units = new Map();
+    for (let n = from; n < Math.ceil(total - 1e-9); n++) units.set(n, n + 1 <= total + 1e-9);
+    this.units.keep(units, (n) => el("div", { style: `left:${n * OUTPUT_UNIT}px;width:${OUTPUT_UNIT}px` }));
     const off = this.network.discard_first ? 1 : 0;
-    for (let n = from; n < Math.min(Math.ceil(total - 1e-9), from + room + 1); n++) {
-      const thrown = n < off,
-        whole = n + 1 <= total + 1e-9;
-      const says = thrown
-        ? "thrown away"
-        : whole && run.output[n - off]
-          ? task.alphabet[largest(run.output[n - off])]
-          : "…";
-      items.push(
-        el(
-          "div",
-          { class: `unit${thrown ? " thrown" : ""}`, style: `left:${(n - from) * unit}px;width:${unit}px` },
-          says,
-        ),
-      );
+    for (const [n, whole] of units) {
+      const says =
+        whole && this.run.output[n - off] ? this.task.alphabet[largest(this.run.output[n - off])] : "…";
+      set(this.units.nodes.get(n), n < off ? "thrown away" : says, n < off ? "unit thrown" : "unit");
     }
-    this.line.replaceChildren(...items);
+    this.row.style.transform = `translateX(${-from * OUTPUT_UNIT}px)`;
+  }
+
+  item(k) {
+    const p = softmax(this.run.y[k]);
+    const width = (this.ends[k + 1] - this.ends[k]) * OUTPUT_UNIT;
+    const style = `left:${this.ends[k] * OUTPUT_UNIT}px;width:${width}px;background:${strip(p)}`;
+    return el(
+      "div",
+      { class: "item", style },
+      width > 15 ? el("b", {}, this.task.alphabet[largest(p)]) : null,
+    );
   }
 }

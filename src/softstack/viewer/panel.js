@@ -95,12 +95,12 @@ class Panel {
     this.run = recorded ?? forward(this.network, oneHot(this.task.alphabet, this.given));
     this.says = this.run.output.map((y) => this.task.alphabet[largest(y)]);
     this.memory.begin(this.run, this.network.buffered ? null : this.given);
-    if (this.buffer) this.buffer.begin(this.run, this.node.clientWidth);
     if (this.machine) this.machine.begin(example.input);
     this.heat.begin(this.run, this.network.buffered ? null : this.given);
     const total = new Float64Array(this.run.steps + 1);
     this.run.o.forEach((o, t) => (total[t + 1] = total[t] + o));
     this.given_out = total; // strength in the output buffer after each step
+    if (this.buffer) this.buffer.begin(this.run, total, this.node.clientWidth);
     this.layTape();
   }
 
@@ -108,7 +108,7 @@ class Panel {
   resize() {
     this.layTape();
     this.heat.draw();
-    if (this.buffer) this.buffer.begin(this.run, this.node.clientWidth);
+    if (this.buffer) this.buffer.begin(this.run, this.given_out, this.node.clientWidth);
   }
 
   get steps() {
@@ -156,11 +156,9 @@ class Panel {
     if (this.hidden.children.length !== h.length)
       this.hidden.replaceChildren(...Array.from(h, () => el("i", {}, el("b"))));
     h.forEach((value, k) => {
-      const bar = this.hidden.children[k].firstChild,
-        size = 50 * Math.min(1, Math.abs(value));
+      const bar = this.hidden.children[k].firstChild; // from the middle line up, or turned over and down
       bar.className = value < 0 ? "minus" : "plus";
-      bar.style.height = `${size}%`;
-      bar.style.top = `${value < 0 ? 50 : 50 - size}%`;
+      bar.style.transform = `scaleY(${Math.max(-1, Math.min(1, value)).toFixed(3)})`;
     });
   }
 
