@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import softstack as ss
-from browser import launched, needs_chromium
+from browser import needs_chromium
 from softstack.memory import above, before
 from softstack.viewer.show import _kind, _misfit
 
@@ -63,10 +63,8 @@ def test_a_notebook_shows_the_page_in_a_frame(tmp_path):
 @needs_chromium
 @pytest.mark.parametrize("memory", ss.MEMORIES)
 @pytest.mark.parametrize("later", [False, True], ids=["fresh", "continued"])
-def test_each_step_of_a_trace_is_shown(tmp_path, memory, later):
+def test_each_step_of_a_trace_is_shown(browser, tmp_path, memory, later):
     """In Chromium, inside a frame: strengths, what the memory holds, and names that were given."""
-    from playwright.sync_api import sync_playwright
-
     trace, state = traced(memory)
     if later:
         trace, _ = traced(memory, state=state)
@@ -74,23 +72,21 @@ def test_each_step_of_a_trace_is_shown(tmp_path, memory, later):
     symbols = [f"w{t}" for t in range(9)]
     shown = ss.show(trace, symbols, outputs=names, sequence=1)
     (tmp_path / "page.html").write_text(f"<!doctype html>{shown._repr_html_()}")
-    with sync_playwright() as playwright:
-        browser = launched(playwright)
-        page = browser.new_page(viewport={"width": 1000, "height": 900})
-        errors = []
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto((tmp_path / "page.html").as_uri())
-        frame = page.frame_locator("iframe")
-        frame.locator("#slider").focus()
-        for t in range(9):
-            said = frame.locator(".words").inner_text()
-            u, d, s = (values[1, t] for values in (trace.u, trace.d, trace.s))
-            assert f"Step {t + 1} of 9. Input w{t}. Pops {u:.2f}, pushes {d:.2f}." in said
-            if memory != "none":
-                assert f"The {memory} holds {s.sum():.2f} in {int((s > 0).sum())} cell" in said
-            assert f"Says {names[int(trace.y[1, t].argmax())]} " in said
-            page.keyboard.press("ArrowRight")
-        browser.close()
+    page = browser.new_page(viewport={"width": 1000, "height": 900})
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto((tmp_path / "page.html").as_uri())
+    frame = page.frame_locator("iframe")
+    frame.locator("#slider").focus()
+    for t in range(9):
+        said = frame.locator(".words").inner_text()
+        u, d, s = (values[1, t] for values in (trace.u, trace.d, trace.s))
+        assert f"Step {t + 1} of 9. Input w{t}. Pops {u:.2f}, pushes {d:.2f}." in said
+        if memory != "none":
+            assert f"The {memory} holds {s.sum():.2f} in {int((s > 0).sum())} cell" in said
+        assert f"Says {names[int(trace.y[1, t].argmax())]} " in said
+        page.keyboard.press("ArrowRight")
+    page.close()
     assert not errors
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from browser import launched, needs_chromium
+from browser import needs_chromium
 from softstack.controllers import CONTROLLERS
 from softstack.errors import BadInput
 from softstack.formal import sampling
@@ -52,10 +52,8 @@ def saved(root, condition, weights, seed=0):
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory):
+def page(browser, tmp_path_factory):
     """A page of every kind of network, and of every task."""
-    from playwright.sync_api import sync_playwright
-
     root = tmp_path_factory.mktemp("runs")
     runs = [
         saved(root, condition, random_network(condition, size).state_dict(), seed)
@@ -65,14 +63,13 @@ def page(tmp_path_factory):
     runs += [saved(root, (c := Condition(name, "linear")), build(c).state_dict()) for name in TASKS]
     file = root / "view.html"
     file.write_text(view.page(runs), encoding="utf-8")
-    with sync_playwright() as playwright:
-        browser = launched(playwright)
-        page = browser.new_page()
-        errors = []
-        page.on("pageerror", lambda error: errors.append(error))
-        page.goto(file.as_uri())
-        yield page
-        browser.close()
+    page = browser.new_page()
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(file.as_uri())
+    page.wait_for_function("softstack")
+    yield page
+    page.close()
     assert not errors
 
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from PIL import Image
 
-from browser import launched, needs_chromium
+from browser import needs_chromium
 from softstack import viewer
 from softstack.controllers import CONTROLLERS
 from softstack.errors import BadInput
@@ -48,16 +48,6 @@ def untrained(root):
         return store.load(store.save(root, Trial(condition, seed, [Epoch(1.0, 0.5)], 0.5, 0.5, weights, 0.1)))
 
     return made
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = launched(playwright)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

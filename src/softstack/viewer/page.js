@@ -90,10 +90,7 @@ function start(data) {
     page.t = Math.max(0, Math.min(page.steps - 1, t));
     for (const panel of page.panels) panel.show(Math.min(page.t, panel.steps - 1));
     find("slider").value = page.t + 1;
-    find("slider").setAttribute(
-      "aria-valuetext",
-      page.panels.map((panel) => panel.words.textContent).join(" "),
-    );
+    find("slider").setAttribute("aria-valuetext", `Step ${page.t + 1} of ${page.steps}`); // the rest is said below
     find("where").textContent = `${page.t + 1} / ${page.steps}`;
     clearTimeout(page.remembering);
     page.remembering = setTimeout(remember, 200);
