@@ -247,6 +247,20 @@ def test_a_buffered_network_shows_its_buffers(opened, untrained):
     assert page.locator(".buffer .unit.thrown").count() == 1
 
 
+def test_an_lstms_state_is_drawn(opened, untrained):
+    """Its hidden state and its cell, bar by bar, against the reference."""
+    condition = Condition("reversal", "lstm", "stack")
+    run = untrained(condition)
+    page = opened([run], "#input=1+0&step=3")
+    network = store.network(run)
+    with torch.no_grad():
+        _, state = network(torch.eye(3)[[1, 0, 2]])
+    for name, values in zip(("state", "cell"), state.h, strict=True):
+        bars = page.locator(f".controller .state:has(span:text-is('{name}')) b").all()
+        drawn = [float(bar.evaluate("b => b.style.transform.slice(7, -1)")) for bar in bars]
+        assert drawn == pytest.approx(values.tolist(), abs=0.001)
+
+
 def test_accuracy_against_length_is_measured_in_the_page(opened, trained):
     page = opened([trained])
     page.click("#measure")

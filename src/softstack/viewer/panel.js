@@ -34,7 +34,9 @@ class Panel {
     }
     this.pushed = el("span", { class: "swatch", role: "img" });
     this.wasRead = el("span", { class: "swatch", role: "img" });
-    this.hidden = el("div", { class: "bars", role: "img" });
+    const bars = (name, of) => ({ name, of, node: el("div", { class: "bars", role: "img" }) });
+    this.states = ["linear", "mlp"].includes(network.controller) ? [] : [bars("state", (t) => this.run.h[t])];
+    if (network.controller === "lstm") this.states.push(bars("cell", (t) => this.run.c[t]));
     this.tape = el("div", { class: "tape" });
     this.bars = task.alphabet
       .slice(0, MOST_ROWS)
@@ -51,7 +53,6 @@ class Panel {
     this.verdict = el("p", { class: "verdict" });
     this.words = el("p", { class: "words", "aria-live": "polite" });
     this.machine = task.pdt ? new TransducerView(task.pdt) : null;
-    const recurrent = !["linear", "mlp"].includes(network.controller);
     const controller = el(
       "div",
       { class: "card controller" },
@@ -59,7 +60,7 @@ class Panel {
       ...Object.values(this.gauges).map((g) => g.node),
       el("div", { class: "vector" }, el("span", {}, "pushes"), this.pushed),
       el("div", { class: "vector" }, el("span", {}, "reads"), this.wasRead),
-      recurrent ? el("div", { class: "state" }, el("span", {}, "state"), this.hidden) : null,
+      ...this.states.map(({ name, node }) => el("div", { class: "state" }, el("span", {}, name), node)),
     );
     const output = el(
       "div",
@@ -149,17 +150,19 @@ class Panel {
     this.words.textContent = this.sentence(t);
   }
 
+  // h, and the LSTM's c: a bar from the middle line up, or turned over and down.
   showState(t) {
-    const h = this.run.h[t];
-    if (["linear", "mlp"].includes(this.network.controller)) return;
-    this.hidden.setAttribute("aria-label", `recurrent state: ${Array.from(h, two).join(", ")}`);
-    if (this.hidden.children.length !== h.length)
-      this.hidden.replaceChildren(...Array.from(h, () => el("i", {}, el("b"))));
-    h.forEach((value, k) => {
-      const bar = this.hidden.children[k].firstChild; // from the middle line up, or turned over and down
-      bar.className = value < 0 ? "minus" : "plus";
-      bar.style.transform = `scaleY(${Math.max(-1, Math.min(1, value)).toFixed(3)})`;
-    });
+    for (const { name, node, of } of this.states) {
+      const values = of(t);
+      node.setAttribute("aria-label", `${name}: ${Array.from(values, two).join(", ")}`);
+      if (node.children.length !== values.length)
+        node.replaceChildren(...Array.from(values, () => el("i", {}, el("b"))));
+      values.forEach((value, k) => {
+        const bar = node.children[k].firstChild;
+        bar.className = value < 0 ? "minus" : "plus";
+        bar.style.transform = `scaleY(${Math.max(-1, Math.min(1, value)).toFixed(3)})`;
+      });
+    }
   }
 
   // The cells of the tape that there is room for: rows of input, of what is said, and of targets.
