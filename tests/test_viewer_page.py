@@ -16,6 +16,7 @@ from browser import needs_chromium
 from softstack import viewer
 from softstack.controllers import CONTROLLERS
 from softstack.errors import BadInput
+from softstack.formal.transducer import Transducer
 from softstack.lab import figures, store, view
 from softstack.lab.data import Example
 from softstack.lab.experiments import Condition
@@ -308,6 +309,19 @@ def test_a_task_that_the_page_does_not_know_comes_with_examples(opened, untraine
     assert page.locator(".chart circle").count() == 6  # one a length, 2 to 12
     page.click("#random")
     assert row(page, "target") != []
+
+
+def test_a_task_may_be_that_of_a_machine(opened, untrained, monkeypatch):
+    """Targets of typed strings are what the machine writes, symbol after symbol, an ε-move's too."""
+
+    class OfMachine(Copy):
+        machine = Transducer.parse("start q\nq -> r   1 : 1\nq -> q   0 : ε\nr -> q   ε : 0")
+
+    monkeypatch.setitem(TASKS, "copy", OfMachine())
+    monkeypatch.setattr(view, "EXAMPLES", 100)
+    page = opened([untrained(Condition("copy", "linear", "stack"), 3)], "#input=0+1+0+0+1&step=2")
+    assert row(page, "target") == ["1", "0", "1", "0", "·"]
+    assert page.locator(".transducer .moves code").all_inner_texts() == ["1 : 1", "ε : 0"]
 
 
 def test_what_the_page_cannot_run_is_refused(untrained, monkeypatch):

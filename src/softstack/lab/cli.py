@@ -22,7 +22,7 @@ import softstack
 from softstack.errors import BadInput
 from softstack.lab import bench as benchmarks
 from softstack.lab import figures, pages, report, store, tasks
-from softstack.lab.commands.view import view
+from softstack.lab.commands import view
 from softstack.lab.data import Split, read_tsv, write_tsv
 from softstack.lab.experiments import TABLE_1, Condition, corrected
 from softstack.lab.jobs import train_missing
@@ -37,8 +37,8 @@ app = App(
     directory that it prints.""",
     default_parameter=Parameter(negative=()),
 )
-app.command(view)
 errors = Console(stderr=True)
+view.register(app)
 
 
 def _whole(kind: Any, tokens: Sequence[Any]) -> int:

@@ -107,6 +107,7 @@ def _packed(weights: Tensor) -> str:
 
 def _task(task: Task) -> dict[str, Any]:
     drawn = task.sample(np.random.default_rng(0), 200, "train")
+    machine = _machine(task)
     return {
         "title": _title(task),
         "inputs": list(task.inputs),
@@ -115,9 +116,14 @@ def _task(task: Task) -> dict[str, Any]:
         "padding": task.padding,
         "lengths": sorted({task.length("train"), task.length("dev"), task.length("test")}),
         "trained": max(map(len, drawn)),
-        "pdt": transducer(PDTS[task.name]) if task.name in PDTS else None,
+        "pdt": None if machine is None else transducer(machine),
         **(KINDS[type(task)](task) if type(task) in KINDS else _examples(task)),
     }
+
+
+def _machine(task: Task) -> Transducer | None:
+    """The exact machine for a task, where one is known, or where the task is that of a machine."""
+    return PDTS.get(task.name) or getattr(task, "machine", None)
 
 
 def _examples(task: Task) -> dict[str, Any]:
@@ -129,7 +135,7 @@ def _examples(task: Task) -> dict[str, Any]:
     both = [example for split in splits for example in drawn[split]]
     lengths = sorted({len(example.input) for example in both})
     return {
-        "kind": None,
+        "kind": "machine" if hasattr(task, "machine") else None,
         "examples": [[list(e.input), list(e.target)] for e in both],
         **_sizes(lengths, trained),
     }

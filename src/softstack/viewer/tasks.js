@@ -48,6 +48,14 @@ const KINDS = {
     },
     sample: derived,
   },
+  // What a pushdown transducer writes, symbol after symbol.
+  machine: {
+    example(task, symbols) {
+      const written = configurations(task.pdt, symbols).flatMap((here) => here.written);
+      return { input: symbols, target: symbols.map((_, j) => written[j] ?? null) };
+    },
+    sample: drawn,
+  },
   // The value of the formula, in reverse Polish notation, that ends here.
   formula: {
     example(task, symbols) {
@@ -82,9 +90,11 @@ const given = (task, symbols) => task.examples.find(([input]) => input.join(" ")
 const knows = (task, symbols) => Boolean(KINDS[task.kind] || given(task, symbols));
 
 // A fresh string of a size: a length, or for a grammar a depth; null where the task has none.
-function sample(task, random, size) {
-  if (KINDS[task.kind]) return KINDS[task.kind].sample(task, random, size);
-  const fitting = task.examples.filter(([input]) => input.length === size);
+const sample = (task, random, size) => (KINDS[task.kind]?.sample ?? drawn)(task, random, size);
+
+// One of the examples that come with the page.
+function drawn(task, random, length) {
+  const fitting = task.examples.filter(([input]) => input.length === length);
   return fitting.length ? fitting[Math.floor(random() * fitting.length)][0] : null;
 }
 

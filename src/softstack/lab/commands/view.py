@@ -5,6 +5,8 @@ import sys
 import webbrowser
 from pathlib import Path
 
+from cyclopts import App
+
 from softstack.errors import BadInput
 from softstack.lab import store, tasks
 from softstack.lab import view as views
@@ -54,3 +56,7 @@ def view(
 def _has_screen() -> bool:
     """Whether a browser would open a window; without a screen it might take over the terminal."""
     return sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
+
+
+def register(app: App) -> None:
+    app.command(view)
