@@ -13,7 +13,7 @@ from softstack.controllers import CONTROLLERS
 from softstack.errors import BadInput
 from softstack.formal import sampling
 from softstack.formal.transducer import PDTS
-from softstack.lab import store, tasks, view
+from softstack.lab import network_page, store, tasks
 from softstack.lab.data import check_symbols
 from softstack.lab.experiments import Condition, build
 from softstack.lab.tasks import TASKS, agreement, formula, parenthesis
@@ -62,7 +62,7 @@ def page(browser, tmp_path_factory):
     ]
     runs += [saved(root, (c := Condition(name, "linear")), build(c).state_dict()) for name in TASKS]
     file = root / "view.html"
-    file.write_text(view.page(runs), encoding="utf-8")
+    file.write_text(network_page.page(runs), encoding="utf-8")
     page = browser.new_page()
     errors = []
     page.on("pageerror", lambda error: errors.append(str(error)))
@@ -209,7 +209,7 @@ def test_transducers_run_as_in_python(page, name):
           for (let cell = here.stack; cell; cell = cell.below) stack.unshift(cell.symbol);
           return [here.state, stack, here.moves.map(ruleText)];
         }))""",
-        [view.transducer(machine), strings],
+        [network_page.transducer(machine), strings],
     )
     for symbols, path in zip(strings, found, strict=True):
         steps = list(machine.steps(symbols))

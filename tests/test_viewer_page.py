@@ -17,7 +17,7 @@ from softstack import viewer
 from softstack.controllers import CONTROLLERS
 from softstack.errors import BadInput
 from softstack.formal.transducer import Transducer
-from softstack.lab import figures, store, view
+from softstack.lab import figures, network_page, store
 from softstack.lab.data import Example
 from softstack.lab.experiments import Condition
 from softstack.lab.tasks import TASKS
@@ -58,7 +58,7 @@ def opened(browser, tmp_path):
 
     def open_(runs, fragment="", width=1280, height=900, **kind):
         file = tmp_path / "view.html"
-        file.write_text(view.page(runs), encoding="utf-8")
+        file.write_text(network_page.page(runs), encoding="utf-8")
         context = browser.new_context(viewport={"width": width, "height": height}, **kind)
         contexts.append(context)
         page = context.new_page()
@@ -297,7 +297,7 @@ class Copy:
 
 def test_a_task_that_the_page_does_not_know_comes_with_examples(opened, untrained, monkeypatch):
     monkeypatch.setitem(TASKS, "copy", Copy())
-    monkeypatch.setattr(view, "EXAMPLES", 100)  # there are only 126 test strings
+    monkeypatch.setattr(network_page, "EXAMPLES", 100)  # there are only 126 test strings
     run = untrained(Condition("copy", "linear", "queue"))
     page = opened([run], "#input=1+0+#+#")
     assert row(page, "target") == ["·", "·", "1", "0"]
@@ -318,7 +318,7 @@ def test_a_task_may_be_that_of_a_machine(opened, untrained, monkeypatch):
         machine = Transducer.parse("start q\nq -> r   1 : 1\nq -> q   0 : ε\nr -> q   ε : 0")
 
     monkeypatch.setitem(TASKS, "copy", OfMachine())
-    monkeypatch.setattr(view, "EXAMPLES", 100)
+    monkeypatch.setattr(network_page, "EXAMPLES", 100)
     page = opened([untrained(Condition("copy", "linear", "stack"), 3)], "#input=0+1+0+0+1&step=2")
     assert row(page, "target") == ["1", "0", "1", "0", "·"]
     assert page.locator(".transducer .moves code").all_inner_texts() == ["1 : 1", "ε : 0"]
@@ -330,7 +330,7 @@ def test_what_the_page_cannot_run_is_refused(untrained, monkeypatch):
     with pytest.raises(
         BadInput, match=r"cannot run the controller 'mine'.*it knows linear, mlp, rnn, gru, lstm"
     ):
-        view.page([run])
+        network_page.page([run])
 
 
 def test_random_strings_are_the_tasks(opened, trained):
@@ -407,7 +407,7 @@ def test_it_is_quick_at_a_thousand_symbols(opened, trained):
 
 def test_pages_of_the_papers_models_are_small(trained, untrained):
     largest = Condition("agreement", "lstm", "stack", memory_size=6)
-    assert len(view.page([trained, untrained(largest), untrained(XOR)]).encode()) < 200_000
+    assert len(network_page.page([trained, untrained(largest), untrained(XOR)]).encode()) < 200_000
 
 
 def test_nothing_in_the_page_is_fetched():

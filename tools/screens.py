@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import sync_playwright
 
-from softstack.lab import pages, store, view
+from softstack.lab import network_page, row_page, store
 from softstack.lab.experiments import TABLE_1
 
 SCREENS = Path(__file__).parent.parent / "results" / "screens"
@@ -29,7 +29,7 @@ SHOTS = {
 
 def middle(root: Path, row: int) -> store.Run:
     places = sorted((root / TABLE_1[row - 1].name).glob("seed-*"))
-    chosen = pages.ordered([store.load(place) for place in places])
+    chosen = row_page.ordered([store.load(place) for place in places])
     return chosen.get("median", chosen["best"])
 
 
@@ -40,7 +40,7 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         for name, (rows, symbols, step, width, scheme) in SHOTS.items():
             file = Path(folder) / f"{name}.html"
-            file.write_text(view.page([middle(root, row) for row in rows]), encoding="utf-8")
+            file.write_text(network_page.page([middle(root, row) for row in rows]), encoding="utf-8")
             page = browser.new_page(viewport={"width": width, "height": 844}, color_scheme=scheme)
             both = {"left": 0, "right": 1} if len(rows) > 1 else {}
             page.goto(f"{file.as_uri()}#{urlencode({'input': symbols, 'step': step, **both})}")

@@ -17,7 +17,7 @@ import numpy as np
 from playwright.sync_api import Browser, sync_playwright
 from screens import SCREENS, middle
 
-from softstack.lab import store, tasks, view
+from softstack.lab import network_page, store, tasks
 from softstack.lab.experiments import TABLE_1
 
 ROWS = (1, 3, 7, 16)  # linear, LSTM, buffered, and the largest alphabet
@@ -52,7 +52,7 @@ def main() -> None:
         result["chromium"] = browser.version
         for row in ROWS:
             file = Path(folder) / f"row-{row}.html"
-            file.write_text(view.page([middle(root, row)]), encoding="utf-8")
+            file.write_text(network_page.page([middle(root, row)]), encoding="utf-8")
             letters = [s for s in tasks.find(TABLE_1[row - 1].task).inputs if s != "#"]
             symbols = "+".join(letters[k] for k in rng.integers(len(letters), size=SYMBOLS))
             result["rows"][row] = timed(browser, file, f"#input={symbols}")

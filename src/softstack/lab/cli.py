@@ -21,7 +21,7 @@ from rich.table import Table
 import softstack
 from softstack.errors import BadInput
 from softstack.lab import bench as benchmarks
-from softstack.lab import figures, pages, report, store, tasks
+from softstack.lab import figures, report, row_page, store, tasks
 from softstack.lab.commands import view
 from softstack.lab.data import Split, read_tsv, write_tsv
 from softstack.lab.experiments import TABLE_1, Condition, corrected
@@ -111,7 +111,7 @@ def table(
         "seconds": round(time.perf_counter() - began, 1),
     }
     name = report.write(out, reproduced, meta)
-    pages.write(out, reproduced, f"{name}.html")
+    row_page.write(out, reproduced, f"{name}.html")
     screen = Table(*report.HEADER)
     for cells in report.cells(reproduced):
         screen.add_row(*(cell.strip("*") for cell in cells))

@@ -3,7 +3,7 @@
 table1.json    a list of 18 rows with the columns of the paper's table, plus `trials`, `paper`,
                `agrees` and, for the buffered rows, `corrected`: the same with the read-off corrected
 table1.md      the same to read, as Markdown
-table1.html    the same to read, as a page; its rows lead to row-1.html and so on, which pages.py makes
+table1.html    the same to read, as a page; its rows lead to row-1.html and so on, which row_page.py makes
 trials.jsonl   each trial's result.json, a line each
 meta.json      commit, versions, seeds and time taken
 """

@@ -8,8 +8,7 @@ from pathlib import Path
 from cyclopts import App
 
 from softstack.errors import BadInput
-from softstack.lab import store, tasks
-from softstack.lab import view as views
+from softstack.lab import network_page, store, tasks
 from softstack.lab.data import check_symbols
 
 
@@ -45,7 +44,7 @@ def view(
         task = tasks.find(runs[0].condition.task)
         check_symbols(task, given)
         task.example(tuple(given))  # refuses what the task cannot score
-    text = views.page(runs, symbols=given)
+    text = network_page.page(runs, symbols=given)
     out.parent.mkdir(parents=True, exist_ok=True)
     store.write(out, text.encode())
     print(f"Written: {out}")

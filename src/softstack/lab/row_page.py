@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 
 from softstack import viewer
-from softstack.lab import report, store, view
+from softstack.lab import network_page, report, store
 
 Row = report.Row
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 560, 300, 56, 44, 14
@@ -44,7 +44,7 @@ def page(runs: Sequence[store.Run], paper: Row | None, index: str) -> str:
         f"<h2>{len(runs)} trials</h2>"
         f'<div class="charts">{"".join(figures)}</div>{_table(runs, marked)}</section>'
     )
-    return view.page(shown, notes=notes, before=before)
+    return network_page.page(shown, notes=notes, before=before)
 
 
 def ordered(runs: Sequence[store.Run]) -> dict[str, store.Run]:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from softstack.lab import pages, report, store
+from softstack.lab import report, row_page, store
 from softstack.lab.experiments import TABLE_1, corrected
 from softstack.lab.train import Epoch, Trial, initial
 
@@ -28,17 +28,17 @@ def runs(tmp_path_factory):
 
 
 def test_best_median_and_worst_are_by_dev_accuracy(runs):
-    assert {place: run.seed for place, run in pages.ordered(runs).items()} == {
+    assert {place: run.seed for place, run in row_page.ordered(runs).items()} == {
         "best": 1,
         "median": 2,
         "worst": 0,
     }
-    assert {place: run.seed for place, run in pages.ordered(runs[:2]).items()} == {"best": 1, "worst": 0}
-    assert {place: run.seed for place, run in pages.ordered(runs[:1]).items()} == {"best": 0}
+    assert {place: run.seed for place, run in row_page.ordered(runs[:2]).items()} == {"best": 1, "worst": 0}
+    assert {place: run.seed for place, run in row_page.ordered(runs[:1]).items()} == {"best": 0}
 
 
 def test_a_curve_for_each_trial_with_a_point_for_each_epoch(runs):
-    chart = pages.curves(runs, {1: "best"}, "dev")
+    chart = row_page.curves(runs, {1: "best"}, "dev")
     lines = re.findall(r'<polyline class="(\w+)" points="([^"]+)"><title>seed (\d)</title>', chart)
     assert sorted(seed for _, _, seed in lines) == list("01234")
     assert {seed: len(points.split()) for _, points, seed in lines} == {
@@ -59,7 +59,7 @@ def test_boxes_reach_from_the_least_to_the_most(runs):
         for split in ("dev", "test")
         for name, v in (("min", 40), ("median", 70), ("max", 100))
     }
-    chart = pages.boxes(runs, paper)
+    chart = row_page.boxes(runs, paper)
     levels = {
         name: float(y) - 4 for y, name in re.findall(r'<text class="end" x="[^"]+" y="([^"]+)">(\d+%)', chart)
     }
@@ -87,12 +87,12 @@ def test_rows_lead_to_their_pages(tmp_path):
     rows = report.table(tmp_path, [7], seeds)
     meta = {**store.provenance("cpu"), "trained": 0, "cores": 1, "seeds": list(seeds), "seconds": 1.0}
     name = report.write(tmp_path, rows, meta)
-    pages.write(tmp_path, rows, f"{name}.html")
+    row_page.write(tmp_path, rows, f"{name}.html")
     links = re.findall(r"<a href=([\w.-]+)>", (tmp_path / "rows.html").read_text())
     assert links == ["row-7.html", "row-7-corrected.html"]
     for link in links:
         text = (tmp_path / link).read_text()
         assert '<a href="rows.html">' in text
-        assert all(f"{place} of 5" in text for place in pages.PLACES)
+        assert all(f"{place} of 5" in text for place in row_page.PLACES)
         assert text.count("<polyline") == 2 * len(DEV)
         assert ('class="paper' in text) == (link == "row-7.html")
