@@ -297,7 +297,6 @@ class Copy:
 
 def test_a_task_that_the_page_does_not_know_comes_with_examples(opened, untrained, monkeypatch):
     monkeypatch.setitem(TASKS, "copy", Copy())
-    monkeypatch.setattr(network_page, "EXAMPLES", 100)  # there are only 126 test strings
     run = untrained(Condition("copy", "linear", "queue"))
     page = opened([run], "#input=1+0+#+#")
     assert row(page, "target") == ["·", "·", "1", "0"]
@@ -318,7 +317,6 @@ def test_a_task_may_be_that_of_a_machine(opened, untrained, monkeypatch):
         machine = Transducer.parse("start q\nq -> r   1 : 1\nq -> q   0 : ε\nr -> q   ε : 0")
 
     monkeypatch.setitem(TASKS, "copy", OfMachine())
-    monkeypatch.setattr(network_page, "EXAMPLES", 100)
     page = opened([untrained(Condition("copy", "linear", "stack"), 3)], "#input=0+1+0+0+1&step=2")
     assert row(page, "target") == ["1", "0", "1", "0", "·"]
     assert page.locator(".transducer .moves code").all_inner_texts() == ["1 : 1", "ε : 0"]

@@ -59,7 +59,8 @@ def page(
 
 
 def _title(task: Task) -> str:
-    return task.name.replace("_", " ").capitalize().replace("xor", "XOR").replace("Xor", "XOR")
+    name = task.name.replace("_", " ").replace("xor", "XOR")
+    return name[0].upper() + name[1:]
 
 
 def _first_input(task: Task) -> tuple[str, ...]:
@@ -78,10 +79,9 @@ def _network(run: store.Run, note: str) -> dict[str, Any]:
             )
     network = store.network(run)
     memory = "no memory" if c.memory == "none" else f"{c.memory} of {c.memory_size}"
-    controller = {"linear": "Linear", "mlp": "MLP"}.get(c.controller, c.controller.upper())
-    title = f"{'Buffered, ' if c.buffered else ''}{controller} controller, {memory}"
-    title = title[0] + title[1:].replace("Linear", "linear") if c.buffered else title
-    sizes = network.cell.sizes
+    controller = c.controller if c.controller == "linear" else c.controller.upper()
+    words = f"{'buffered, ' if c.buffered else ''}{controller} controller, {memory}"
+    title = words[0].upper() + words[1:]
     result = run.result
     facts = [f"seed {run.seed}", f"dev {result['dev']:.1%}", f"test {result['test']:.1%}"]
     return {
@@ -96,7 +96,7 @@ def _network(run: store.Run, note: str) -> dict[str, Any]:
         "buffered": c.buffered,
         "steps_per_symbol": c.steps_per_symbol,
         "discard_first": c.discard_first,
-        **sizes,
+        **network.cell.sizes,
         "weights": {name.removeprefix("cell."): _packed(w) for name, w in network.state_dict().items()},
     }
 
@@ -130,7 +130,7 @@ def _examples(task: Task) -> dict[str, Any]:
     """Of a task that the page cannot sample by itself: strings with their targets, of training and test."""
     rng = np.random.default_rng(1)
     splits: tuple[Split, ...] = ("train", "test")
-    drawn = {split: tasks.draw(task, rng, EXAMPLES, split) for split in splits}
+    drawn = {split: list(map(task.example, task.sample(rng, EXAMPLES, split))) for split in splits}
     trained = max(len(example.input) for example in drawn["train"])
     both = [example for split in splits for example in drawn[split]]
     lengths = sorted({len(example.input) for example in both})

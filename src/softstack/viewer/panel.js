@@ -100,7 +100,7 @@ class Panel {
     this.heat.begin(this.run, this.network.buffered ? null : this.given);
     const total = new Float64Array(this.run.steps + 1);
     this.run.o.forEach((o, t) => (total[t + 1] = total[t] + o));
-    this.given_out = total; // strength in the output buffer after each step
+    this.ends = total; // strength in the output buffer after each step
     if (this.buffer) this.buffer.begin(this.run, total, this.node.clientWidth);
     this.layTape();
   }
@@ -109,7 +109,7 @@ class Panel {
   resize() {
     this.layTape();
     this.heat.draw();
-    if (this.buffer) this.buffer.begin(this.run, this.given_out, this.node.clientWidth);
+    if (this.buffer) this.buffer.begin(this.run, this.ends, this.node.clientWidth);
   }
 
   get steps() {
@@ -124,9 +124,7 @@ class Panel {
   // Whether the j-th symbol of output has been said by step t.
   said(j, t) {
     if (!this.network.buffered) return j <= t;
-    return (
-      t === this.steps - 1 || this.given_out[t + 1] >= j + 1 + (this.network.discard_first ? 1 : 0) - 1e-9
-    );
+    return t === this.steps - 1 || this.ends[t + 1] >= j + 1 + (this.network.discard_first ? 1 : 0) - 1e-9;
   }
 
   show(t) {
