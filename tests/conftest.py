@@ -2,7 +2,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-from browser import launched
+from browser import browser, opened, reverser, run_root, untrained  # noqa: F401 (fixtures)
 
 settings.register_profile("softstack", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("softstack")
@@ -21,14 +21,3 @@ def pytest_generate_tests(metafunc):
 @pytest.fixture
 def generator():
     return torch.Generator().manual_seed(1)
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """A real browser; tests that take it are marked `needs_chromium`."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = launched(playwright)
-        yield browser
-        browser.close()
