@@ -1,11 +1,17 @@
-# Both commands set everything up first; nothing is done by hand.
+# Each command sets everything up first; nothing is done by hand.
+#   make view    a network that reverses strings, trained in seconds, in your browser
 #   make table   the paper's Table 1, reproduced side by side with the paper's own numbers
 #   make test    the tests
+#   make docs    the documentation, in docs/_build
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: table test figures results clean
+.PHONY: view table test docs figures screens results clean
+
+view: $(VENV)/.lab $(VENV)/.kernels
+	$(BIN)/softstack train reversal --controller linear
+	$(BIN)/softstack view runs/reversal-linear-stack-*/seed-0 --symbols "1 1 0 1 0 0 1"
 
 table: $(VENV)/.lab $(VENV)/.kernels
 	$(BIN)/softstack table
@@ -18,6 +24,14 @@ test: $(VENV)/.dev $(VENV)/.kernels
 	$(BIN)/mypy
 	$(BIN)/pytest tests/test_grammar.py -k within_a_second  # timed, so without coverage
 	$(BIN)/pytest -n 2 --cov --cov-report=term
+
+docs: $(VENV)/.dev
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build
+	@echo "Documentation: docs/_build/index.html"
+
+# Needs Chromium, and the trials of `make table`.
+screens: $(VENV)/.dev
+	$(BIN)/python tools/screens.py
 
 # The published results: what `make table` and `make figures` made, put where the README shows it.
 results: $(VENV)/.lab $(VENV)/.kernels
@@ -43,4 +57,4 @@ $(VENV)/.kernels: $(wildcard src/softstack/kernels/cpu_*.py)
 	touch $@
 
 clean:
-	rm -rf $(VENV) runs figures bench
+	rm -rf $(VENV) runs figures bench docs/_build

@@ -5,6 +5,8 @@ import pytest
 import torch
 from hypothesis import settings
 
+from browser import browser, opened, reverser, run_root, untrained  # noqa: F401 (fixtures)
+
 settings.register_profile("softstack", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("softstack")
 torch.set_num_threads(1)

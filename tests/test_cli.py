@@ -273,3 +273,29 @@ def test_the_installed_command_is_quiet_off_a_terminal(tmp_path):
         text = run(command, "--help").stdout
         assert f"softstack {command}" in text
         assert len(text.splitlines()) > 8
+
+
+def test_view_writes_a_page(softstack, trained, monkeypatch):
+    """It opens the page, and leaves the browser alone where that is asked for or there is no screen."""
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setenv("DISPLAY", ":0")
+    code, out, err = softstack("view", str(trained), "--symbols", "1 0 1", "--no-open")
+    assert (code, out, err) == (0, "Written: view.html\n", "")
+    assert '"input":"1 0 1"' in Path("view.html").read_text(encoding="utf-8")
+    assert not opened
+    assert softstack("view", str(trained), str(trained), "--out", "two/both.html")[0] == 0
+    assert opened == [Path("two/both.html").resolve().as_uri()]
+
+
+def test_view_says_what_is_wrong(softstack, trained):
+    for arguments, said in (
+        ((), "no run directory is given"),
+        (("nowhere",), "nowhere is not a run directory"),
+        ((str(trained), "--out", "view.png"), "--out view.png must end in .html"),
+        ((str(trained), "--symbols", "1 2"), "'2' is not an input symbol of reversal"),
+        ((str(trained), "--symbols", "#"), "the string to reverse is empty"),
+    ):
+        code, _, err = softstack("view", *arguments)
+        assert code == 2
+        assert said in err.replace("\n", " ")

@@ -29,9 +29,11 @@ ALLOWED = {
         "memory",
         "networks",
         "trace",
+        "viewer",
         "",
     },
-    "": {"cell", "controllers", "errors", "memory", "networks", "trace"},
+    "viewer": {"errors", "memory", "trace"},
+    "": {"cell", "controllers", "errors", "memory", "networks", "trace", "viewer"},
 }
 
 

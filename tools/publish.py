@@ -112,6 +112,10 @@ def main() -> None:
     if (ROOT / "runs/many/sweep.json").exists():
         (RESULTS / "sweep").mkdir(exist_ok=True)
         shutil.copy(ROOT / "runs/many/sweep.json", RESULTS / "sweep" / "sweep.json")
+    rows, meta = (
+        json.loads((RESULTS / "table1" / name).read_text()) for name in ("table1.json", "meta.json")
+    )
+    (RESULTS / "table1" / "table1.html").write_text(report.page(rows, meta))  # pages of rows stay at home
     for figure in sorted((ROOT / "figures").glob("*.png")):
         shutil.copy(figure, RESULTS / figure.name)
     readme.write_text(filled(readme.read_text()))

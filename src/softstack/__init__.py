@@ -16,6 +16,7 @@ from softstack.memory import (
 )
 from softstack.networks import BufferedStackRNN, BufferedState, StackRNN
 from softstack.trace import Trace
+from softstack.viewer.show import show
 
 __version__ = "0.1.0"
 
@@ -37,5 +38,6 @@ __all__ = [
     "State",
     "Trace",
     "queue_scan",
+    "show",
     "stack_scan",
 ]

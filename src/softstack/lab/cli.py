@@ -21,7 +21,8 @@ from rich.table import Table
 import softstack
 from softstack.errors import BadInput
 from softstack.lab import bench as benchmarks
-from softstack.lab import commands, figures, questions, report, store, tasks
+from softstack.lab import figures, report, row_page, store, tasks
+from softstack.lab.commands import questions, runs, view
 from softstack.lab.data import Split, read_tsv, write_tsv
 from softstack.lab.experiments import TABLE_1, Condition, corrected
 from softstack.lab.jobs import train_missing
@@ -32,8 +33,8 @@ app = App(
     version=softstack.__version__,
     help="""Train networks with differentiable stacks, and look inside them.
 
-    Begin with `softstack train reversal --controller linear`, then `softstack trace RUN_DIR "1 0 0 1 1 1"`
-    with the directory that it prints.""",
+    Begin with `softstack train reversal --controller linear`, then `softstack view RUN_DIR` with the
+    directory that it prints.""",
     default_parameter=Parameter(negative=()),
 )
 errors = Console(stderr=True)
@@ -76,7 +77,8 @@ def table(
     """Reproduce the paper's Table 1, side by side with the paper's own numbers.
 
     Trains what is missing under `--out` and writes table1.html, .md and .json there (rows.html and so on, if
-    only some rows are asked for). Stop it at any time and run it again: finished trials are kept.
+    only some rows are asked for). Each row of the page leads to its trials: how they learnt, and three of
+    them at work. Stop it at any time and run it again: finished trials are kept.
 
     softstack table --rows 1 8                the two rows that take seconds
 
@@ -108,6 +110,7 @@ def table(
         "seconds": round(time.perf_counter() - began, 1),
     }
     name = report.write(out, reproduced, meta)
+    row_page.write(out, reproduced, f"{name}.html")
     screen = Table(*report.HEADER)
     for cells in report.cells(reproduced):
         screen.add_row(*(cell.strip("*") for cell in cells))
@@ -366,7 +369,7 @@ def tasks_() -> None:
         print(f"  target   {' '.join(t or '_' for t in target)}")
 
 
-for _command in (*commands.COMMANDS, *questions.COMMANDS):
+for _command in (*view.COMMANDS, *runs.COMMANDS, *questions.COMMANDS):
     app.command(_command)
 
 

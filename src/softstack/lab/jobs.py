@@ -11,7 +11,7 @@ import torch
 
 from softstack import fused, kernels
 from softstack.errors import BadInput
-from softstack.lab import clusters, disk, store, sweeps, view
+from softstack.lab import clusters, disk, store, sweeps, tally
 from softstack.lab.clusters import Engine
 from softstack.lab.engine import Failure, Unit, run
 from softstack.lab.experiments import Condition, build, shapes
@@ -62,23 +62,23 @@ def run_sweep(
         plan.parent.mkdir(exist_ok=True)
         disk.write(plan.with_suffix(".toml"), sweeps.dumps(sweep))
         count = sum(map(len, left.values()))
-        tally = view.Tally(sweep.trials, sweep.trials - count)
+        counts = tally.Tally(sweep.trials, sweep.trials - count)
         failed = []
-        with view.live(tally, plan.with_suffix(".json")) as show:
+        with tally.live(counts, plan.with_suffix(".json")) as show:
 
             def progress(unit: Unit, epoch: int, training: int) -> None:
-                tally.epoch(unit, epoch, training)
+                counts.epoch(unit, epoch, training)
                 show()
 
             for ended in run(blocks(left, engine), engine, root, progress):
-                tally.end(ended)
+                counts.end(ended)
                 show()
                 if isinstance(ended, Failure):
                     failed.append(record(root, ended))
                 elif sink:
                     for seed in ended.unit.seeds:
                         sink(store.load(store.place(root, ended.unit.condition, seed)))
-        return Outcome(tally.trained, failed, tally.seconds, tally.work)
+        return Outcome(counts.trained, failed, counts.seconds, counts.work)
 
 
 def plan_name(sweep: Sweep) -> str:

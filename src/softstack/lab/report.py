@@ -3,7 +3,7 @@
 table1.json    a list of 18 rows with the columns of the paper's table, plus `trials`, `paper`,
                `agrees` and, for the buffered rows, `corrected`: the same with the read-off corrected
 table1.md      the same to read, as Markdown
-table1.html    the same to read, as a page
+table1.html    the same to read, as a page; its rows lead to row-1.html and so on, which row_page.py makes
 trials.jsonl   each trial's result.json, a line each
 meta.json      commit, versions, seeds and time taken
 """
@@ -85,6 +85,11 @@ def agrees(row: Row, paper: Row) -> bool:
     return all(row[f"{split}_median"] >= paper[f"{split}_min"] for split in ("dev", "test"))
 
 
+def link(row: Row, *, corrected: bool = False) -> str:
+    """The file of a row's own page, beside the report."""
+    return f"row-{row['row']}{'-corrected' if corrected else ''}.html"
+
+
 def write(out: Path, rows: list[Row], meta: Row) -> str:
     """Write the files, and give the name that they have in common: another one if rows are missing."""
     trials = [
@@ -94,7 +99,7 @@ def write(out: Path, rows: list[Row], meta: Row) -> str:
     texts = {
         f"{name}.json": json.dumps(rows, indent=1),
         f"{name}.md": markdown(rows, meta),
-        f"{name}.html": page(rows, meta),
+        f"{name}.html": page(rows, meta, links=True),
         "trials.jsonl": "\n".join(json.dumps(trial) for trial in trials),
         "meta.json": json.dumps(meta, indent=2),
     }
@@ -182,19 +187,22 @@ tr.differs td:last-child { font-weight: bold; color: #a40000 }
 footer { color: #595959; font-size: .9rem }
 @media (prefers-color-scheme: dark) {
   body { color: #eee; background: #16181c } th, td { border-color: #444 }
-  tr.corrected td, footer { color: #aaa } tr.differs td:last-child { color: #ff9d9d } }
+  a { color: #7ab8ff } tr.corrected td, footer { color: #aaa } tr.differs td:last-child { color: #ff9d9d } }
 """
 
 
-def page(rows: Sequence[Row], meta: Row) -> str:
+def page(rows: Sequence[Row], meta: Row, *, links: bool = False) -> str:
+    """The report as a page; with `links`, each row leads to the page of its trials."""
+    files = [
+        link(row, corrected=c) for row in rows for c in ((False, True) if "corrected" in row else (False,))
+    ]
     head = "".join(f"<th scope=col>{html.escape(name)}</th>" for name in HEADER)
     body = []
-    for line in cells(rows):
+    for line, file in zip(cells(rows), files, strict=True):
         kind = {"": "corrected", "yes": "agrees"}.get(line[-1], "differs")
-        line = [*line[:-1], line[-1].strip("*")]
-        body.append(
-            f"<tr class={kind}>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>"
-        )
+        first, *rest = (html.escape(cell) for cell in (*line[:-1], line[-1].strip("*")))
+        first = f"<a href={file}>{first}</a>" if links else first
+        body.append(f"<tr class={kind}>" + "".join(f"<td>{cell}</td>" for cell in (first, *rest)) + "</tr>")
     said = html.escape(stamp(meta)).replace("`softstack table`", "<code>softstack table</code>")
     return (
         '<!doctype html>\n<html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width">'

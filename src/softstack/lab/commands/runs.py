@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from rich.table import Table
 
 from softstack.errors import BadInput, unknown
-from softstack.lab import clusters, disk, jobs, progress, sinks, store, sweeps, view
+from softstack.lab import clusters, disk, jobs, progress, sinks, store, sweeps, tally
 from softstack.lab import export as exporting
 from softstack.lab.clusters import Engine
 from softstack.lab.screen import say, wide
@@ -195,7 +195,7 @@ def status(
     for each in found:
         numbers = (each.trials, each.done, each.running, each.failed, each.missing)
         rate = f"{each.rate:.1f} a second" if each.rate else "-"
-        screen.add_row(each.name, *map(str, numbers), rate, view.duration(each.seconds_left))
+        screen.add_row(each.name, *map(str, numbers), rate, tally.duration(each.seconds_left))
     wide().print(screen)
     for each in found:
         for path in each.records:

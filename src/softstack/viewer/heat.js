@@ -1,0 +1,141 @@
+// The whole run as the heat map of Figures 5 and 6.
+
+const MOST_ROWS = 32; // of a group; more cannot be told apart, and the group is left out
+
+// The run of Figures 5 and 6, time from left to right: groups of rows, each row one number at each step.
+function heatRows(network, task, run) {
+  const column = (name, values) => ({ name, rows: [{ name: "", values }] });
+  const group = (name, names, vectors) => ({
+    name,
+    rows: names.map((row, k) => ({ name: row, values: vectors.map((vector) => vector[k]) })),
+  });
+  const vectors = Array.from(run.v[0] ?? [], (_, k) => `${k + 1}`);
+  const groups = [column("pop", run.u), column("push", run.d), group("pushed", vectors, run.v)];
+  if (network.buffered || network.gates) groups.push(column("take", run.i), column("give", run.o));
+  groups.push(
+    group("input", task.letters ?? task.alphabet, scaled(run.x)),
+    group("output", task.alphabet, run.y.map(softmax)),
+  );
+  if (network.buffered) groups.push(group("read off", task.alphabet, run.output.map(softmax)));
+  return groups.filter(({ rows }) => rows.length <= MOST_ROWS);
+}
+
+// Vectors as they are where they lie in [0, 1]; else between the least and the largest of their numbers.
+function scaled(vectors) {
+  let least = 0,
+    most = 1;
+  for (const vector of vectors)
+    for (const value of vector) ((least = Math.min(least, value)), (most = Math.max(most, value)));
+  return least === 0 && most === 1
+    ? vectors
+    : vectors.map((vector) => Array.from(vector, (value) => (value - least) / (most - least)));
+}
+
+function shades(rows, steps) {
+  const image = new ImageData(steps, rows.length);
+  rows.forEach(({ values }, k) =>
+    values.forEach((value, t) => {
+      const [red, green, blue] = PALETTE[shade(value)];
+      image.data.set([red, green, blue, 255], 4 * (k * steps + t));
+    }),
+  );
+  return image;
+}
+
+const HEAT = { row: 15, gap: 7, top: 20, least: 3, most: 44 };
+
+// Draws groups of rows on a canvas, and gives the width of a step in CSS pixels.
+function drawHeat(canvas, groups, symbols, width) {
+  const steps = groups[0].rows[0].values.length;
+  const step = Math.max(HEAT.least, Math.min(HEAT.most, Math.floor(width / Math.max(steps, 1))));
+  const height =
+    HEAT.top + groups.reduce((sum, g) => sum + g.rows.length * HEAT.row + HEAT.gap, 0) - HEAT.gap;
+  const scale = Math.min(window.devicePixelRatio || 1, 32000 / (step * steps || 1));
+  canvas.width = Math.ceil(step * steps * scale);
+  canvas.height = Math.ceil(height * scale);
+  canvas.style.width = `${step * steps}px`;
+  canvas.style.height = `${height}px`;
+  const pen = canvas.getContext("2d"),
+    small = document.createElement("canvas");
+  pen.scale(scale, scale);
+  pen.imageSmoothingEnabled = false;
+  const gap = step >= 10 ? 1 : 0;
+  let y = HEAT.top;
+  for (const { rows } of groups) {
+    small.width = Math.max(steps, 1);
+    small.height = rows.length;
+    small.getContext("2d").putImageData(shades(rows, small.width), 0, 0); // a pixel a number, then enlarged
+    pen.drawImage(small, 0, y, step * steps, HEAT.row * rows.length);
+    for (let k = 1; k <= rows.length; k++) pen.clearRect(0, y + k * HEAT.row - 1, step * steps, 1);
+    y += rows.length * HEAT.row + HEAT.gap;
+  }
+  for (let t = 1; gap && t <= steps; t++) pen.clearRect(t * step - 1, 0, 1, height);
+  pen.fillStyle = getComputedStyle(canvas).color;
+  pen.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+  pen.textAlign = "center";
+  if (step >= 9 && symbols)
+    symbols.slice(0, steps).forEach((symbol, t) => {
+      if (pen.measureText(symbol).width <= step + 2) pen.fillText(symbol, (t + 0.5) * step - gap / 2, 14);
+    });
+  return { step, height };
+}
+
+// The whole run. Click or drag to go to a step.
+class HeatView {
+  constructor(network, task, onStep) {
+    Object.assign(this, { network, task });
+    this.canvas = el("canvas", { role: "img" });
+    this.cursor = el("div", { class: "cursor" });
+    this.scroller = el("div", { class: "scroller" }, el("div", { class: "inner" }, this.canvas, this.cursor));
+    this.labels = el("div", { class: "labels", "aria-hidden": "true" });
+    this.node = el("div", { class: "heat" }, this.labels, this.scroller);
+    this.left = 0; // asking the scroller would make the browser lay the page out in every step
+    this.scroller.addEventListener("scroll", () => (this.left = this.scroller.scrollLeft));
+    const go = (event) => {
+      const t = Math.floor((event.clientX - this.canvas.getBoundingClientRect().left) / this.size.step);
+      onStep(Math.max(0, Math.min(this.steps - 1, t)));
+    };
+    this.canvas.addEventListener("pointerdown", (event) => {
+      this.canvas.setPointerCapture(event.pointerId);
+      go(event);
+    });
+    this.canvas.addEventListener("pointermove", (event) => event.buttons && go(event));
+  }
+
+  begin(run, symbols) {
+    this.steps = run.steps;
+    this.symbols = symbols;
+    this.groups = heatRows(this.network, this.task, run);
+    this.canvas.setAttribute(
+      "aria-label",
+      `The whole run, ${run.steps} steps from left to right, lighter is more: ` +
+        this.groups.map((group) => group.name).join(", "),
+    );
+    this.labels.replaceChildren(
+      ...this.groups.map(({ name, rows }) =>
+        el(
+          "div",
+          { class: "group" },
+          el("span", {}, name),
+          el("div", {}, ...rows.map((row) => el("span", {}, row.name))),
+        ),
+      ),
+    );
+    this.draw();
+  }
+
+  draw() {
+    this.width = (this.scroller.clientWidth || 700) - 6;
+    this.size = drawHeat(this.canvas, this.groups, this.symbols, this.width);
+    this.cursor.style.width = `${Math.max(this.size.step - (this.size.step >= 10 ? 1 : 0), 3)}px`;
+    this.cursor.style.height = `${this.size.height}px`;
+  }
+
+  show(t) {
+    const x = t * this.size.step,
+      room = this.width;
+    this.cursor.style.transform = `translateX(${x}px)`;
+    if (x < this.left || x + this.size.step > this.left + room)
+      this.scroller.scrollLeft = this.left = Math.max(0, x - room / 2);
+  }
+}

@@ -1,0 +1,87 @@
+"""A real browser for the tests of the page, Debian's Chromium driven by Playwright, and networks to show."""
+
+import os
+import shutil
+
+import pytest
+
+from softstack.lab import network_page, store
+from softstack.lab.experiments import Condition
+from softstack.lab.train import Epoch, Trial, initial, train
+
+REVERSAL = Condition("reversal", "linear", "stack")
+XOR = Condition(
+    "xor", "linear", "stack", memory_size=6, buffered=True, steps_per_symbol=2, discard_first=True
+)
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="no Chromium found: `apt-get install chromium` to test the page in a browser"
+)
+
+
+def launched(playwright):
+    # a sandbox cannot be set up by root
+    arguments = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    return playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A real browser; tests that take it are marked `needs_chromium`."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = launched(playwright)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def run_root(tmp_path_factory):
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="session")
+def reverser(run_root):
+    """A network that reverses: trained here, by the paper's protocol."""
+    return store.load(store.save(run_root, train(REVERSAL, [0])[0]))
+
+
+@pytest.fixture(scope="session")
+def untrained(run_root):
+    def made(condition, seed=0):
+        weights = dict(initial(condition, seed).state_dict())
+        return store.load(
+            store.save(run_root, Trial(condition, seed, [Epoch(1.0, 0.5)], 0.5, 0.5, weights, 0.1))
+        )
+
+    return made
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Opens the page of some runs, and sees that it asks for nothing and that nothing goes wrong in it."""
+    contexts, wrong = [], []
+
+    def open_(runs, fragment="", width=1280, height=900, **kind):
+        file = tmp_path / "view.html"
+        file.write_text(network_page.page(runs), encoding="utf-8")
+        context = browser.new_context(viewport={"width": width, "height": height}, **kind)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
+        page.on("request", lambda r: None if r.url.startswith(("file:", "data:")) else wrong.append(r.url))
+        page.goto(file.as_uri() + fragment)
+        page.wait_for_function("softstack && softstack.page.panels[0].run")
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert not wrong
+
+
+def row(page, name):
+    """A row of the tape, as it is seen."""
+    return [cell.strip() for cell in page.locator(f".tape tr:has(th:text-is('{name}')) td").all_inner_texts()]

@@ -1,0 +1,103 @@
+"""Every code block of the documentation is executed, and prints what the page says it does.
+
+Blocks of a page share their names and a folder. A `text` block right after a Python block is what that
+prints; in a `console` block, what follows a command is. `...` stands for anything.
+"""
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import softstack as ss
+from softstack.lab.tasks import TASKS
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+LANGUAGES = {"python", "console", "text", "sh"}
+INSTALL = 'pip install -c constraints.txt -e ".[lab]"\n'  # would install softstack anew: `make` does it so
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def same(said, expected):
+    return doctest.OutputChecker().check_output(expected, said, FLAGS)
+
+
+@pytest.fixture
+def registries():
+    """What pages add to the dictionaries is taken out again."""
+    kept = [(registry, dict(registry)) for registry in (ss.MEMORIES, ss.CONTROLLERS, TASKS)]
+    yield
+    for registry, before in kept:
+        registry.clear()
+        registry.update(before)
+
+
+def test_all_pages_are_found():
+    assert len(PAGES) >= 11
+    for page in PAGES:
+        assert {language for language, _ in BLOCK.findall(page.read_text())} <= LANGUAGES, page
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT / "docs")) for page in PAGES])
+def test_code_blocks_run_and_print_what_they_say(page, tmp_path, monkeypatch, registries):
+    monkeypatch.chdir(tmp_path)
+    names: dict = {"__name__": "page"}
+    printed = None
+    for language, body in BLOCK.findall(page.read_text(encoding="utf-8")):
+        if language == "python":
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                exec(compile(body, str(page), "exec"), names)
+            printed = out.getvalue()
+            continue
+        if language == "text":
+            assert printed is not None, f"{page} has output that no Python block made:\n{body}"
+            assert same(printed, body), f"{page} prints\n{printed}\nand says\n{body}"
+        elif language == "console":
+            for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", body, re.MULTILINE):
+                said = shell(command)
+                assert same(said, expected), f"{page}: {command}\nprints\n{said}\nand says\n{expected}"
+        else:
+            assert body == INSTALL
+        printed = None
+
+
+def shell(command):
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, f"{command}\n{done.stderr}"
+    return done.stdout
+
+
+def test_the_install_command_is_the_makefiles():
+    assert INSTALL.strip().removeprefix("pip ") in (ROOT / "Makefile").read_text().replace("--quiet ", "")
+
+
+def test_every_public_name_is_in_the_reference():
+    text = (ROOT / "docs" / "reference.md").read_text()
+    for name in ss.__all__:
+        assert re.search(rf"(softstack|ss)\.{name}\b", text) or re.search(rf"\b{name}\b", text), name
+
+
+def test_the_documentation_builds_without_a_warning(tmp_path):
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs"]
+    done = subprocess.run(
+        [*command, tmp_path / "html"], cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    paper = (tmp_path / "html" / "paper.html").read_text()
+    assert paper.count("<math") > 15
+    assert 'class="nf">pop<' in paper
+    reference = (tmp_path / "html" / "reference.html").read_text()
+    assert "(B, T, N) strengths of all slots after the step" in reference

@@ -1,0 +1,98 @@
+"""The page of a row of Table 1: its charts, and the trials it shows."""
+
+import re
+
+import pytest
+
+from softstack.lab import report, row_page, store
+from softstack.lab.experiments import TABLE_1, corrected
+from softstack.lab.train import Epoch, Trial, initial
+
+DEV = (0.5, 1.0, 0.75, 0.9, 0.7)
+
+
+def made(root, condition):
+    runs = []
+    for seed, dev in enumerate(DEV):
+        epochs = [Epoch(3.0 - n, dev * n / 3) for n in range(1, 4 if seed else 6)]
+        weights = dict(initial(condition, seed).state_dict())
+        runs.append(
+            store.load(store.save(root, Trial(condition, seed, epochs, dev, dev - 0.2, weights, 0.1)))
+        )
+    return runs
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    return made(tmp_path_factory.mktemp("runs"), TABLE_1[0])
+
+
+def test_best_median_and_worst_are_by_dev_accuracy(runs):
+    assert {place: run.seed for place, run in row_page.ordered(runs).items()} == {
+        "best": 1,
+        "median": 2,
+        "worst": 0,
+    }
+    assert {place: run.seed for place, run in row_page.ordered(runs[:2]).items()} == {"best": 1, "worst": 0}
+    assert {place: run.seed for place, run in row_page.ordered(runs[:1]).items()} == {"best": 0}
+
+
+def test_a_curve_for_each_trial_with_a_point_for_each_epoch(runs):
+    chart = row_page.curves(runs, {1: "best"}, "dev")
+    lines = re.findall(r'<polyline class="(\w+)" points="([^"]+)"><title>seed (\d)</title>', chart)
+    assert sorted(seed for _, _, seed in lines) == list("01234")
+    assert {seed: len(points.split()) for _, points, seed in lines} == {
+        "0": 5,
+        "1": 3,
+        "2": 3,
+        "3": 3,
+        "4": 3,
+    }
+    assert [kind for kind, _, seed in lines if seed == "1"] == ["best"]
+    heights = [float(point.split(",")[1]) for point in next(p for _, p, s in lines if s == "1").split()]
+    assert heights == sorted(heights, reverse=True)  # accuracy rises, so the line goes up
+
+
+def test_boxes_reach_from_the_least_to_the_most(runs):
+    paper = {
+        f"{split}_{name}": v
+        for split in ("dev", "test")
+        for name, v in (("min", 40), ("median", 70), ("max", 100))
+    }
+    chart = row_page.boxes(runs, paper)
+    levels = {
+        name: float(y) - 4 for y, name in re.findall(r'<text class="end" x="[^"]+" y="([^"]+)">(\d+%)', chart)
+    }
+
+    def accuracy(y):
+        per = (levels["100%"] - levels["80%"]) / 0.2
+        return 1 + (float(y) - levels["100%"]) / per
+
+    found = re.findall(r'<rect class="(\w+)" [^>]*y="([^"]+)" height="([^"]+)"', chart)
+    drawn = [(kind, accuracy(float(y) + float(h)), accuracy(y)) for kind, y, h in found]
+    expected = [("ours", 0.5, 1.0), ("paper", 0.4, 1.0), ("ours", 0.3, 0.8), ("paper", 0.4, 1.0)]
+    for (kind, low, high), (name, least, most) in zip(drawn, expected, strict=True):
+        assert kind == name
+        assert (low, high) == pytest.approx((least, most), abs=0.005)
+    assert chart.count("<circle") == 2 * len(DEV)
+    assert "dev: ours 50.0 / 75.0 / 100.0, paper 40.0 / 70.0 / 100.0" in chart
+
+
+def test_rows_lead_to_their_pages(tmp_path):
+    """A buffered row has two: as the authors ran it, and corrected."""
+    condition = TABLE_1[6]
+    for one in (condition, corrected(condition)):
+        made(tmp_path, one)
+    seeds = range(len(DEV))
+    rows = report.table(tmp_path, [7], seeds)
+    meta = {**store.provenance("cpu"), "trained": 0, "cores": 1, "seeds": list(seeds), "seconds": 1.0}
+    name = report.write(tmp_path, rows, meta)
+    row_page.write(tmp_path, rows, f"{name}.html")
+    links = re.findall(r"<a href=([\w.-]+)>", (tmp_path / "rows.html").read_text())
+    assert links == ["row-7.html", "row-7-corrected.html"]
+    for link in links:
+        text = (tmp_path / link).read_text()
+        assert '<a href="rows.html">' in text
+        assert all(f"{place} of 5" in text for place in row_page.PLACES)
+        assert text.count("<polyline") == 2 * len(DEV)
+        assert ('class="paper' in text) == (link == "row-7.html")

@@ -1,0 +1,95 @@
+"""ss.show: a trace of any network as the same page."""
+
+import html
+import re
+
+import pytest
+import torch
+
+import softstack as ss
+from browser import needs_chromium
+from softstack.memory import above, before
+from softstack.viewer.show import _kind, _misfit
+
+
+def traced(memory="stack", B=3, T=9, controller="gru", seed=0, state=None, buffered=False):
+    generator = torch.Generator().manual_seed(seed)
+    network = (ss.BufferedStackRNN if buffered else ss.StackRNN)(4, 3, controller, 6, memory, 2)
+    for p in network.parameters():
+        p.data.normal_(0, 1.0, generator=generator)
+    x = torch.randn(*([B] if B else []), T, 4, generator=generator)
+    _, state, trace = network(x, state, return_trace=True)
+    return trace, state
+
+
+def test_the_memory_is_recognised():
+    """Unless the run is that of a stack and of a queue alike, which happens while little is held."""
+    told = 0
+    for memory in ss.MEMORIES:
+        for seed in range(20):
+            trace, state = traced(memory, B=0, seed=seed)
+            for one in (trace, traced(memory, B=0, seed=seed, state=state)[0]):
+                one = ss.Trace(*(values.detach().double() for values in one))
+                alike = memory != "none" and max(_misfit(one, above), _misfit(one, before)) < 1e-5
+                assert alike or _kind(one) == memory
+                told += not alike
+    assert told > 90
+
+
+def test_what_is_wrong_is_said():
+    trace, _ = traced()
+    with pytest.raises(ss.BadInput, match="show takes a Trace"):
+        ss.show(trace.u)
+    with pytest.raises(ss.BadInput, match="0 to 2; got 3"):
+        ss.show(trace, sequence=3)
+    with pytest.raises(ss.BadInput, match="9 steps of the trace; got 2"):
+        ss.show(trace, ["a", "b"])
+    with pytest.raises(ss.BadInput, match="outputs must name 3 features; got 1"):
+        ss.show(trace, outputs=["a"])
+    with pytest.raises(ss.BadInput, match="no steps"):
+        ss.show(traced(T=0)[0])
+
+
+def test_a_notebook_shows_the_page_in_a_frame(tmp_path):
+    shown = ss.show(traced()[0])
+    frame = re.fullmatch(
+        r'<iframe srcdoc="(.*)" style=".*" title=".*"></iframe>', shown._repr_html_(), re.DOTALL
+    )
+    assert html.unescape(frame[1]) == shown.text
+    shown.save(tmp_path / "shown.html")
+    assert (tmp_path / "shown.html").read_text() == shown.text
+
+
+@needs_chromium
+@pytest.mark.parametrize("memory", ss.MEMORIES)
+@pytest.mark.parametrize("later", [False, True], ids=["fresh", "continued"])
+def test_each_step_of_a_trace_is_shown(browser, tmp_path, memory, later):
+    """In Chromium, inside a frame: strengths, what the memory holds, and names that were given."""
+    trace, state = traced(memory)
+    if later:
+        trace, _ = traced(memory, state=state)
+    names = ["apple", "pear", "plum"]
+    symbols = [f"w{t}" for t in range(9)]
+    shown = ss.show(trace, symbols, outputs=names, sequence=1)
+    (tmp_path / "page.html").write_text(f"<!doctype html>{shown._repr_html_()}")
+    page = browser.new_page(viewport={"width": 1000, "height": 900})
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto((tmp_path / "page.html").as_uri())
+    frame = page.frame_locator("iframe")
+    frame.locator("#slider").focus()
+    for t in range(9):
+        said = frame.locator(".words").inner_text()
+        u, d, s = (values[1, t] for values in (trace.u, trace.d, trace.s))
+        assert f"Step {t + 1} of 9. Input w{t}. Pops {u:.2f}, pushes {d:.2f}." in said
+        if memory != "none":
+            assert f"The {memory} holds {s.sum():.2f} in {int((s > 0).sum())} cell" in said
+        assert f"Says {names[int(trace.y[1, t].argmax())]} " in said
+        page.keyboard.press("ArrowRight")
+    page.close()
+    assert not errors
+
+
+def test_a_buffered_trace_shows_what_it_took_and_gave():
+    assert '"gates":true' in ss.show(traced(buffered=True)[0]).text
+    assert '"gates":false' in ss.show(traced()[0]).text

@@ -1,0 +1,220 @@
+"""The page as a reader meets it, in a real browser: typing, stepping, looking, on a desk and on a phone."""
+
+import re
+from dataclasses import dataclass
+
+import pytest
+
+from browser import REVERSAL, XOR, needs_chromium, row
+from softstack.controllers import CONTROLLERS
+from softstack.errors import BadInput
+from softstack.formal.transducer import Transducer
+from softstack.lab import figures, network_page, store
+from softstack.lab.data import Example
+from softstack.lab.experiments import Condition
+from softstack.lab.tasks import TASKS
+
+pytestmark = needs_chromium
+TYPED = "1 1 0 1 0 0 1 0 1 1 1"  # an input that nothing else here has
+
+
+def words(page, panel=0):
+    return page.locator(".words").nth(panel).inner_text()
+
+
+def test_a_typed_string_is_reversed(opened, reverser):
+    page = opened([reverser])
+    page.fill("#input", TYPED)
+    page.keyboard.press("Enter")
+    seen = figures.observe(store.network(reverser), REVERSAL, TYPED.split())
+    page.keyboard.press("End")
+    assert tuple(row(page, "input")) == seen.example.input
+    assert tuple(row(page, "says")) == seen.predicted
+    right = page.locator(".tape td.right").count()
+    assert right == sum(a == b for a, b in zip(seen.predicted, seen.example.target, strict=True))
+    assert right == len(TYPED.split())  # it has learnt to reverse
+
+
+def test_each_step_is_the_references(opened, reverser):
+    """The sentence of every step, which is what a screen reader is given, against a trace."""
+    page = opened([reverser], f"#input={TYPED.replace(' ', '+')}")
+    seen = figures.observe(store.network(reverser), REVERSAL, TYPED.split())
+    for t in range(len(seen.example.input)):
+        said = words(page)
+        assert said.startswith(f"Step {t + 1} of 22. Input {seen.example.input[t]}.")
+        pops, pushes, holds = map(float, re.findall(r"\d\.\d\d|\d\d?\.\d\d", said)[:3])
+        expected = (seen.trace.u[t], seen.trace.d[t], seen.trace.s[t].sum())
+        for value, of in zip((pops, pushes, holds), expected, strict=True):
+            assert value == pytest.approx(float(of), abs=0.0051)
+        assert f"Says {seen.predicted[t]} " in said
+        page.keyboard.press("ArrowRight")
+
+
+def test_the_keyboard_reaches_everything(opened, reverser):
+    page = opened([reverser])
+    steps = page.evaluate("softstack.page.steps")
+    for key, expected in (
+        ("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("Shift+ArrowRight", 11), ("Home", 0),
+        ("ArrowLeft", 0), ("End", steps - 1), ("ArrowRight", steps - 1), ("Home", 0),
+    ):  # fmt: skip
+        page.keyboard.press(key)
+        assert page.evaluate("softstack.page.t") == expected
+    page.keyboard.press("Space")
+    page.wait_for_function("softstack.page.t > 1")
+    page.keyboard.press("Space")
+    assert page.evaluate("softstack.page.playing") == 0
+    reached = []
+    page.evaluate("document.activeElement.blur()")
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate("document.activeElement.id || document.activeElement.textContent"))
+    controls = {"input", "0", "1", "#", "erase", "random", "first", "back", "play", "forward", "last"}
+    assert controls | {"slider", "speed", "measure"} <= set(reached)
+
+
+def test_arrow_keys_move_the_caret_while_typing(opened, reverser):
+    page = opened([reverser])
+    page.click("#input")
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("softstack.page.t") == 0
+
+
+def test_every_control_has_a_name(opened, reverser, untrained):
+    page = opened([reverser, untrained(REVERSAL, 5)])
+    for control in page.locator("button, select, input, canvas").all():
+        name = control.evaluate(
+            "e => e.getAttribute('aria-label') || e.labels?.[0]?.textContent || e.textContent"
+        )
+        assert name.strip(), control.evaluate("e => e.outerHTML")
+
+
+def test_symbols_as_buttons(opened, reverser):
+    page = opened([reverser])
+    page.fill("#input", "1")
+    page.click("#symbols button:text-is('0')")
+    page.click("#symbols button:text-is('0')")
+    assert page.input_value("#input") == "1 0 0"
+    page.click("#erase")
+    assert page.input_value("#input") == "1 0"
+    assert row(page, "input") == list("10##")
+
+
+def test_what_cannot_be_run_is_said_and_nothing_is_lost(opened, reverser):
+    page = opened([reverser], "#input=1+0")
+    page.fill("#input", "1 0 2")
+    assert "not made of this task's symbols: 0 1 #" in page.inner_text("#error")
+    assert row(page, "input") == list("10##")
+    page.fill("#input", "1 0 1")
+    assert page.inner_text("#error") == ""
+    assert row(page, "input") == list("101###")
+
+
+def test_clicking_the_heat_map_goes_to_that_step(opened, reverser):
+    page = opened([reverser], "#input=1+0+0+1+1+1")
+    step = page.evaluate("softstack.page.panels[0].heat.size.step")
+    page.locator(".heat canvas").click(position={"x": 7.5 * step, "y": 60})
+    assert page.evaluate("softstack.page.t") == 7
+    page.wait_for_function("location.hash.includes('step=8')")
+
+
+def test_two_networks_on_the_same_input(opened, reverser, untrained):
+    other = untrained(REVERSAL, 5)
+    page = opened([reverser, other], "#input=1+0+1&left=0&right=1&step=4")
+    assert page.locator(".panel h2").all_inner_texts()[:2] == ["Linear controller, stack of 2"] * 2
+    for panel, run in enumerate((reverser, other)):
+        seen = figures.observe(store.network(run), REVERSAL, list("101"))
+        assert f"Pops {seen.trace.u[3]:.2f}, pushes {seen.trace.d[3]:.2f}" in words(page, panel)
+    page.select_option("#right", "")
+    assert page.locator("#panels .panel").count() == 1
+
+
+def test_networks_of_different_alphabets_are_not_put_side_by_side(opened, reverser, untrained):
+    page = opened([reverser, untrained(XOR)])
+    assert page.locator("#panels .panel").count() == 1
+    page.select_option("#left", "1")
+    assert "XOR" in page.inner_text("#task")
+
+
+def test_accuracy_against_length_is_measured_in_the_page(opened, reverser):
+    page = opened([reverser])
+    page.click("#measure")
+    page.wait_for_function("!document.getElementById('measure').disabled")
+    points = page.evaluate("document.querySelector('.chart').getAttribute('aria-label')")
+    accuracies = [int(p) for p in re.findall(r"(\d+) %", points)]
+    assert len(accuracies) == 18
+    assert min(accuracies[:6]) >= 99  # at the lengths it was trained on
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A task of which the page has no JavaScript."""
+
+    name: str = "copy"
+
+    inputs = alphabet = ("0", "1", "#")
+    outputs = ("0", "1")
+    padding = "#"
+    loss = "sum"
+
+    def length(self, split):
+        return 12 if split == "test" else 8
+
+    def sample(self, rng, n, split):
+        sizes = rng.integers(1, self.length(split) // 2 + 1, size=n)
+        return [tuple("01"[bit] for bit in rng.integers(2, size=size)) for size in sizes]
+
+    def example(self, symbols):
+        word = tuple(symbol for symbol in symbols if symbol != "#")
+        return Example(word + ("#",) * len(word), (None,) * len(word) + word)
+
+
+def test_a_task_that_the_page_does_not_know_comes_with_examples(opened, untrained, monkeypatch):
+    monkeypatch.setitem(TASKS, "copy", Copy())
+    run = untrained(Condition("copy", "linear", "queue"))
+    page = opened([run], "#input=1+0+#+#")
+    assert row(page, "target") == ["·", "·", "1", "0"]
+    page.fill("#input", "1 # 0")
+    assert row(page, "input") == list("1#0")
+    assert row(page, "target") == []
+    page.click("#measure")
+    page.wait_for_function("!document.getElementById('measure').disabled")
+    assert page.locator(".chart circle").count() == 6  # one a length, 2 to 12
+    page.click("#random")
+    assert row(page, "target") != []
+
+
+def test_a_task_may_be_that_of_a_machine(opened, untrained, monkeypatch):
+    """Targets of typed strings are what the machine writes, symbol after symbol, an ε-move's too."""
+
+    class OfMachine(Copy):
+        machine = Transducer.parse("start q\nq -> r   1 : 1\nq -> q   0 : ε\nr -> q   ε : 0")
+
+    monkeypatch.setitem(TASKS, "copy", OfMachine())
+    page = opened([untrained(Condition("copy", "linear", "stack"), 3)], "#input=0+1+0+0+1&step=2")
+    assert row(page, "target") == ["1", "0", "1", "0", "·"]
+    assert page.locator(".transducer .moves code").all_inner_texts() == ["1 : 1", "ε : 0"]
+
+
+def test_what_the_page_cannot_run_is_refused(untrained, monkeypatch):
+    monkeypatch.setitem(CONTROLLERS, "mine", CONTROLLERS["mlp"])
+    run = untrained(Condition("reversal", "mine", "stack"))
+    with pytest.raises(
+        BadInput, match=r"cannot run the controller 'mine'.*it knows linear, mlp, rnn, gru, lstm"
+    ):
+        network_page.page([run])
+
+
+def test_random_strings_are_the_tasks(opened, reverser):
+    page = opened([reverser])
+    drawn = set()
+    for _ in range(5):
+        page.click("#random")
+        drawn.add(page.input_value("#input"))
+    assert len(drawn) == 5
+    assert all(set(text.split()) <= {"0", "1"} and 6 <= len(text.split()) <= 12 for text in drawn)
+
+
+def test_a_transducer_stands_beside(opened, reverser):
+    page = opened([reverser], "#input=1+0+0&step=4")
+    assert page.locator(".symbols span").all_inner_texts() == ["0", "1", "$"]  # top first
+    assert page.inner_text(".moves") == "# : 0, 0 → ε"
