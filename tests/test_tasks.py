@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from softstack.errors import BadInput
-from softstack.formal.transducer import PDTS
+from softstack.formal.machines import PDTS
 from softstack.lab import tasks
 from softstack.lab.data import Example, encode, read_tsv, write_tsv
 from softstack.lab.tasks import TASKS, draw
