@@ -18,7 +18,7 @@ ALLOWED = {
     "cell": {"checks", "controllers", "errors", "memory"},
     "trace": {"cell", "controllers"},
     "networks": {"buffers", "cell", "checks", "controllers", "errors", "fused", "kernels", "memory", "trace"},
-    "formal": {"errors"},
+    "formal": {"controllers", "errors", "networks"},
     "lab": {
         "buffers",
         "controllers",
