@@ -22,6 +22,7 @@ import softstack
 from softstack.errors import BadInput
 from softstack.lab import bench as benchmarks
 from softstack.lab import figures, report, store, tasks
+from softstack.lab.commands import transducers
 from softstack.lab.data import Split, read_tsv, write_tsv
 from softstack.lab.experiments import TABLE_1, Condition, corrected
 from softstack.lab.jobs import train_missing
@@ -37,6 +38,7 @@ app = App(
     default_parameter=Parameter(negative=()),
 )
 errors = Console(stderr=True)
+transducers.register(app)
 
 
 def _whole(kind: Any, tokens: Sequence[Any]) -> int:
@@ -261,7 +263,8 @@ def trace(run_dir: Path, symbols: str, /, *, out: Path = Path("trace.png")) -> N
     run = store.load(run_dir)
     network = store.network(run)
     seen = figures.observe(network, run.condition, symbols.split())
-    title = f"{run.condition.task.replace('_', ' ')}, {run.condition.controller} controller, {run.path.name}"
+    task = tasks.find(run.condition.task).name.replace("_", " ")
+    title = f"{task}, {run.condition.controller} controller, {run.path.name}"
     _folder(out.parent)
     if out.suffix == ".json":
         store.write(out, json.dumps(figures.as_json(seen)).encode())

@@ -1,0 +1,78 @@
+"""softstack compile, extract, diagnose and draw: between pushdown transducers and networks."""
+
+from pathlib import Path
+
+from cyclopts import App
+from rich.console import Console
+
+from softstack.lab import machines
+
+
+def register(app: App) -> None:
+    for command in (compile,):
+        app.command(command)
+
+
+def compile(
+    machine: str,
+    /,
+    *,
+    task: str | None = None,
+    controller: str = "lstm",
+    unbuffered: bool = False,
+    codes: str = "onehot",
+    length: int = 10_000,
+    tolerance: float | None = None,
+    out: Path = Path("runs/compiled"),
+) -> None:
+    """Make a network that computes a pushdown transducer exactly, without training.
+
+    Writes a run directory like those of `softstack train`, for evaluate, trace, diagnose and extract.
+
+    softstack compile parenthesis                          the machine of a task
+
+    softstack compile mine.pdt --length 1000               a machine of your own, as `softstack draw` shows it
+
+    softstack compile reversal --controller linear --unbuffered
+
+    Parameters
+    ----------
+    machine
+        the name of a task, or a file with rules such as  q0 -> q1   x : y , s -> t
+    task
+        with a file: the task whose symbols the network reads and says; by default the machine is its own task
+    controller
+        lstm, or linear where the machine has one state
+    unbuffered
+        without buffers, where every rule reads one symbol and writes one
+    codes
+        onehot or binary: the vectors that stand for symbols on the stack
+    length
+        the longest input on which it must be right
+    tolerance
+        how far strengths may be from 0 or 1; by default they are exact, and gates have no gradient
+    out
+        where run directories go
+    """
+    found, own = machines.find(machine)
+    made, trial = machines.compile_task(
+        found,
+        task or own,
+        controller=controller,
+        buffered=not unbuffered,
+        codes=codes,
+        length=length,
+        tolerance=tolerance,
+    )
+    errors = Console(stderr=True)
+    for warning in made.warnings:
+        errors.print(f"softstack: warning: {warning}", markup=False, highlight=False, soft_wrap=True)
+    path = machines.save(out, found, trial)
+    print(f"{path}  dev {trial.dev:.1%}  test {trial.test:.1%}  compiled")
+    sizes, steps = made.network.cell.sizes, made.steps
+    units = "" if controller == "linear" else f"{sizes['hidden_size']} hidden units, "
+    off = made.error(made.network.cell.heads.weight.dtype)
+    print(f"machine    {len(found.states)} states, {len(found.rules)} rules")
+    print(f"network    {units}vectors of {sizes['memory_size']}, gain {made.gain:.1f}")
+    print(f"steps      {steps.a} T + {steps.b} for T symbols")
+    print(f"strengths  within {off:.1e} of 0 or 1 on inputs of up to {length:,} symbols")
