@@ -12,8 +12,8 @@ Text form, one rule a line, the paper's arrow label `x:y, s → s'` after the ar
     q0 -> q0   # : 0 , 0 -> ε
 
 - `start q` is required; `accept q r` is optional, and without it every state accepts.
-- `input x y`, `output x y` and `stack s t` are optional: where one is given, rules read, write, or pop and push
-  only the symbols that it declares (and `$`).
+- `input x y`, `output x y` and `stack s t` are optional: where one is given, rules read, write, or pop and
+  push only the symbols that it declares (and `$`).
 - The stack part may be left out, as in Figure 4 (left): `q -> r   0 : 1` is `q -> r   0 : 1 , ε -> ε`.
 - Several symbols to write or push are separated by spaces. Pushes happen in the order written, so the last
   symbol ends on top: the order of `Configuration.stack`. After `$ -> $ a b` the stack is ($, a, b).

@@ -5,11 +5,13 @@ from pathlib import Path
 from cyclopts import App
 from rich.console import Console
 
-from softstack.lab import machines
+from softstack.errors import BadInput
+from softstack.formal import drawing
+from softstack.lab import machines, store
 
 
 def register(app: App) -> None:
-    for command in (compile,):
+    for command in (compile, draw):
         app.command(command)
 
 
@@ -76,3 +78,27 @@ def compile(
     print(f"network    {units}vectors of {sizes['memory_size']}, gain {made.gain:.1f}")
     print(f"steps      {steps.a} T + {steps.b} for T symbols")
     print(f"strengths  within {off:.1e} of 0 or 1 on inputs of up to {length:,} symbols")
+
+
+def draw(machine: str, /, *, out: Path = Path("machine.svg")) -> None:
+    """Draw a pushdown transducer, as the paper's Figures 3 and 4 do.
+
+    softstack draw parenthesis
+
+    softstack draw RUN_DIR/machine.pdt --out machine.dot
+
+    Parameters
+    ----------
+    machine
+        the name of a task, or a file with rules such as  q0 -> q1   x : y , s -> t
+    out
+        FILE.svg, or FILE.dot for Graphviz
+    """
+    kinds = {".svg": drawing.svg, ".dot": drawing.dot}
+    if out.suffix not in kinds:
+        raise BadInput(f"--out {out} must end in one of {', '.join(kinds)}")
+    found, _ = machines.find(machine)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    store.write(out, kinds[out.suffix](found).encode())
+    print(f"{len(found.states)} states, {len(found.rules)} rules")
+    print(f"Written: {out}")
