@@ -1,4 +1,4 @@
-"""PDTs as pictures: every state, rule and arrow of a machine is in them, and labels do not hide each other."""
+"""PDTs as pictures: every state, rule and arrow of a machine is in them, and labels are readable."""
 
 from itertools import combinations
 from xml.etree import ElementTree

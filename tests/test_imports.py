@@ -21,6 +21,8 @@ ALLOWED = {
     "formal": {"controllers", "errors", "networks"},
     "lab": {
         "buffers",
+        "cell",
+        "checks",
         "controllers",
         "errors",
         "formal",

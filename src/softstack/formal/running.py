@@ -20,6 +20,9 @@ class Live:
     stack: list[str] = field(default_factory=lambda: [BOTTOM])
     pushed_at: list[int] = field(default_factory=lambda: [-1])
     position: int = 0  # symbols read
+    look: tuple[int, int] | None = None
+    """Of the last rule that wrote: the height of the stack, and how many symbols ago what it looked at there
+    was pushed, 0 if it looked at nothing."""
 
     def __post_init__(self) -> None:
         self.state = self.state or self.machine.start
@@ -50,6 +53,9 @@ class Live:
         return Live(self.machine, self.state, self.stack[:], self.pushed_at[:], self.position)
 
     def _make(self, rule: Rule) -> None:
+        if rule.write:
+            ago = self.position - 1 - self.pushed_at[-1] if rule.pop and rule.pop != BOTTOM else 0
+            self.look = (len(self.stack) - 1, ago)
         keep = bool(rule.pop) and rule.push[:1] == (rule.pop,)
         if rule.pop and not keep:
             self.stack.pop()
@@ -72,6 +78,19 @@ def transduced(machine: Transducer, word: Iterable[str]) -> list[tuple[str, ...]
         said.append(before + written)
         before = ()
     return said or ([before] if before else [])
+
+
+def looks(machine: Transducer, word: Iterable[str]) -> list[tuple[int, int]]:
+    """For each symbol, as far as the machine reads: how deep the stack was where it last wrote, and how long
+    ago what it looked at there had been pushed."""
+    live = Live(machine)
+    live.settle()
+    seen: list[tuple[int, int]] = []
+    for symbol in word:
+        if live.feed(symbol) is None:
+            break
+        seen.append(live.look or (0, 0))
+    return seen
 
 
 def walk(machine: Transducer, rng: np.random.Generator, length: int) -> tuple[str, ...]:

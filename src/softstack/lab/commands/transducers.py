@@ -1,17 +1,20 @@
 """softstack compile, extract, diagnose and draw: between pushdown transducers and networks."""
 
+import json
 from pathlib import Path
 
 from cyclopts import App
 from rich.console import Console
 
+from softstack import checks
 from softstack.errors import BadInput
 from softstack.formal import drawing
-from softstack.lab import machines, store
+from softstack.lab import diagnosis, diagnosis_figures, machines, store, tasks
+from softstack.lab.figures import rendered
 
 
 def register(app: App) -> None:
-    for command in (compile, draw):
+    for command in (compile, diagnose, draw):
         app.command(command)
 
 
@@ -102,3 +105,38 @@ def draw(machine: str, /, *, out: Path = Path("machine.svg")) -> None:
     store.write(out, kinds[out.suffix](found).encode())
     print(f"{len(found.states)} states, {len(found.rules)} rules")
     print(f"Written: {out}")
+
+
+def diagnose(run_dir: Path, /, *, out: Path | None = None, strings: int = 200) -> None:
+    """Say whether a network uses its stack: as a stack, as unstructured memory, or not at all.
+
+    Takes its reads, its state and the depth of its stack from it, rounds its strengths, and measures accuracy
+    by length, depth and distance. Writes diagnosis.json, .png and .html.
+
+    softstack diagnose RUN_DIR
+
+    Parameters
+    ----------
+    run_dir
+        the directory of one trial, as `softstack train` and `softstack compile` print it
+    out
+        where the files go; the run directory by default
+    strings
+        how many strings of the test set
+    """
+    checks.positive("--strings", strings)
+    run = store.load(run_dir)
+    found = diagnosis.diagnose(store.network(run), run.condition, run.seed, strings)
+    title = f"{tasks.find(run.condition.task).name}, {run.condition.controller}, {run.path.name}"
+    folder = run_dir if out is None else out
+    folder.mkdir(parents=True, exist_ok=True)
+    store.write(folder / "diagnosis.json", json.dumps(found.as_dict(), indent=1).encode() + b"\n")
+    store.write(folder / "diagnosis.png", rendered(diagnosis_figures.draw(found, title), "png"))
+    store.write(folder / "diagnosis.html", diagnosis_figures.page(found, title).encode())
+    for name, accuracy in found.ablated.items():
+        print(f"{name:24}{accuracy:7.1%}   {found.agreement[name]:6.1%} of the answers stay")
+    for length, accuracy in found.lengths:
+        print(f"{f'{length} symbols':24}{accuracy:7.1%}")
+    print(f"below 99 % at           {found.falls}; {found.falls_by}")
+    print(f"Written: {folder / 'diagnosis.html'}, and .json and .png beside it")
+    print(found.sentence)
