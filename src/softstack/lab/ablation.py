@@ -12,7 +12,7 @@ from torch import Tensor
 from softstack import buffers
 from softstack.cell import State
 from softstack.controllers import Actions
-from softstack.memory import Instructions, MemoryState, above, empty
+from softstack.memory import Instructions, MemoryState, above, empty, running
 from softstack.networks import BufferedStackRNN, StackRNN
 
 Network = StackRNN | BufferedStackRNN
@@ -80,13 +80,16 @@ class Ablated(NamedTuple):
 
 
 @torch.no_grad()
-def run(network: Network, x: Tensor, edit: Edit) -> Ablated:
-    """x (B, T, input_size)."""
+def run(network: Network, x: Tensor, edit: Edit, lengths: Tensor | None = None) -> Ablated:
+    """x (B, T, input_size). A buffered network finds only the first `lengths` (B,) symbols in its input; the
+    steps after the end of a string are made all the same."""
     cell, (B, T, _) = network.cell, x.shape
     state = cell.init((B,), x)
     buffered = isinstance(network, BufferedStackRNN)
     steps = network.steps(T) if isinstance(network, BufferedStackRNN) else T
-    waiting, output = buffers.fill(empty(x.shape[-1], (B,), x), x), empty(cell.sizes["output_size"], (B,), x)
+    filled = None if lengths is None else running(lengths, x).to(x.dtype)
+    waiting = buffers.fill(empty(x.shape[-1], (B,), x), x, filled)
+    output = empty(cell.sizes["output_size"], (B,), x)
     one = x.new_ones(B)
     take = x.new_zeros(B)
     done: list[tuple[Tensor, ...]] = []

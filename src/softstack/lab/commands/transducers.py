@@ -10,11 +10,12 @@ from softstack import checks
 from softstack.errors import BadInput
 from softstack.formal import drawing
 from softstack.lab import diagnosis, diagnosis_figures, machines, store, tasks
+from softstack.lab.extract import extract as extraction
 from softstack.lab.figures import rendered
 
 
 def register(app: App) -> None:
-    for command in (compile, diagnose, draw):
+    for command in (compile, extract, diagnose, draw):
         app.command(command)
 
 
@@ -139,4 +140,63 @@ def diagnose(run_dir: Path, /, *, out: Path | None = None, strings: int = 200) -
         print(f"{f'{length} symbols':24}{accuracy:7.1%}")
     print(f"below 99 % at           {found.falls}; {found.falls_by}")
     print(f"Written: {folder / 'diagnosis.html'}, and .json and .png beside it")
+    print(found.sentence)
+
+
+def extract(
+    run_dir: Path,
+    /,
+    *,
+    states: int = 20,
+    symbols: int = 16,
+    strings: int = 400,
+    every_position: bool = False,
+    out: Path | None = None,
+) -> None:
+    """Read off a network the pushdown transducer that it computes, and say how well that explains it.
+
+    Writes extracted.json and, where there is one, the machine as extracted.pdt and extracted.svg.
+
+    softstack extract RUN_DIR
+
+    Parameters
+    ----------
+    run_dir
+        the directory of one trial, as `softstack train` and `softstack compile` print it
+    states
+        the most states that an explanation may have
+    symbols
+        the most symbols on its stack
+    strings
+        strings to read transitions from; fidelity is measured on others
+    every_position
+        explain also what the network says where its task scores nothing
+    out
+        where the files go; the run directory by default
+    """
+    run = store.load(run_dir)
+    found = extraction(
+        store.network(run),
+        run.condition,
+        run.seed,
+        states=states,
+        symbols=symbols,
+        strings=strings,
+        every_position=every_position,
+    )
+    folder = run_dir if out is None else out
+    folder.mkdir(parents=True, exist_ok=True)
+    store.write(folder / "extracted.json", json.dumps(found.as_dict(), indent=1).encode() + b"\n")
+    if found.machine is not None:
+        store.write(folder / "extracted.pdt", str(found.machine).encode() + b"\n")
+        store.write(folder / "extracted.svg", drawing.svg(found.machine).encode())
+        print(found.machine)
+        print()
+    for score in found.scores:
+        print(f"{f'{score.factor}x length':12}fidelity {score.fidelity}   accuracy {score.accuracy}")
+    if found.counterexample is not None:
+        word, position, ours, theirs = found.counterexample
+        print(f"They differ at symbol {position + 1} of  {' '.join(word)}")
+        print(f"the machine says {ours or 'nothing'}, the network {theirs or 'nothing'}")
+    print(f"Written: {folder / 'extracted.json'}")
     print(found.sentence)

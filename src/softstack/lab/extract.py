@@ -1,0 +1,354 @@
+"""From a network to the pushdown transducer that it computes, and how well that explains it.
+
+Strengths are rounded, so that the stack holds whole vectors; vectors and controller states are put into
+groups; transitions are read off, merged and minimised (`formal.extraction`). What comes out is compared with
+the network itself, on strings that it was not made from.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from math import sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from softstack import checks
+from softstack.errors import BadInput
+from softstack.formal.analysis import bound
+from softstack.formal.clusters import Points, farthest_first, grouped
+from softstack.formal.extraction import END, Seen, machine, tabulate
+from softstack.formal.merging import merged
+from softstack.formal.running import transduced
+from softstack.formal.transducer import Transducer
+from softstack.lab import lengths, tasks
+from softstack.lab.ablation import EDITS, Network, run
+from softstack.lab.data import Example
+from softstack.lab.experiments import Condition
+from softstack.networks import BufferedStackRNN
+
+EXPLAINS = 0.99  # fidelity, at once and twice the length, of a machine that explains a network
+STAYS = 0.9  # share of answers that must stay when strengths are rounded
+RADIUS = 0.1  # points closer than this, in every component, are one
+RAW = 64  # groups of states before merging
+COARSE = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # groups tried where points do not fall into few
+FACTORS = (1, 2, 10)
+
+
+class Share(NamedTuple):
+    """A proportion, and its 95 % interval by Wilson's score."""
+
+    right: int
+    total: int
+
+    @property
+    def value(self) -> float:
+        return self.right / self.total if self.total else 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        z, n = 1.959964, self.total
+        if not n:
+            return 0.0, 1.0
+        p = self.right / n
+        middle, half = p + z * z / (2 * n), z * sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+        return max(0.0, (middle - half) / (1 + z * z / n)), min(1.0, (middle + half) / (1 + z * z / n))
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return f"{self.value:.1%} [{low:.1%}, {high:.1%}]"
+
+
+class Score(NamedTuple):
+    """A machine beside its network on strings of a length."""
+
+    factor: int  # times the length of the training strings
+    fidelity: Share  # agreement with the network
+    accuracy: Share  # agreement with the task
+
+
+class Counterexample(NamedTuple):
+    """Where machine and network differ."""
+
+    symbols: tuple[str, ...]
+    position: int
+    machine: str  # "" where it says nothing
+    network: str
+
+
+class Extraction(NamedTuple):
+    machine: Transducer | None
+    explained: bool  # whether the machine is small enough and says what the network says
+    off: float  # how far strengths are from 0 or 1, on average
+    stays: Share  # answers that stay when strengths are rounded
+    consistent: float  # share of steps that did what was most often done at their key
+    scores: list[Score]
+    counterexample: Counterexample | None
+    sentence: str
+
+    def as_dict(self) -> dict[str, Any]:
+        def share(s: Share) -> dict[str, Any]:
+            return {"value": s.value, "interval": s.interval, "right": s.right, "total": s.total}
+
+        m, c = self.machine, self.counterexample
+        return {
+            "machine": None if m is None else str(m),
+            "states": None if m is None else len(m.states),
+            "rules": None if m is None else len(m.rules),
+            "explained": self.explained,
+            "off": self.off,
+            "stays": share(self.stays),
+            "consistent": self.consistent,
+            "scores": [
+                {"factor": s.factor, "fidelity": share(s.fidelity), "accuracy": share(s.accuracy)}
+                for s in self.scores
+            ],
+            "counterexample": None if c is None else c._asdict(),
+            "sentence": self.sentence,
+        }
+
+
+def extract(
+    network: Network,
+    condition: Condition,
+    seed: int,
+    *,
+    states: int = 20,
+    symbols: int = 16,
+    strings: int = 400,
+    every_position: bool = False,
+) -> Extraction:
+    """The smallest machine, of at most so many states and stack symbols, that explains the network best.
+
+    With `every_position` it must also say what the network says where the task scores nothing.
+    """
+    for name, size in (("states", states), ("symbols", symbols), ("strings", strings)):
+        checks.positive(name, size)
+    task = tasks.find(condition.task)
+    rng = np.random.default_rng([seed, len(task.alphabet), strings])
+    sample = _strings(condition.task, rng, strings)
+    held = _strings(condition.task, rng, strings // 2 + 1)
+    seen, off, stays = _observe(network, condition, sample, every_position)
+    if every_position and condition.buffered:
+        seen += _observe(network, condition, _wild(condition.task, rng, sample * 4), True)[0]
+    if stays.value < STAYS:
+        said = (
+            f"The network is too far from saturated to extract: its strengths are {off:.3f} from 0 or 1 on "
+            f"average, and with them rounded only {stays} of its answers stay, where {STAYS:.0%} are needed."
+        )
+        return Extraction(None, False, off, stays, 0.0, [], None, said)
+    held_answers = answers(network, condition, held)
+    best: tuple[float, int, int] | None = None
+    found: tuple[Transducer, float] | None = None
+    for of_states, of_symbols in _groupings(seen, symbols):
+        table, consistent = tabulate(seen, of_states, of_symbols)
+        for evidence in (0, 1):
+            try:
+                made = machine(merged(table, evidence), blank=task.padding)
+                bound(made)
+            except BadInput:
+                continue  # no rules from its start, or ε-moves without end
+            if len(made.states) > states:
+                continue
+            agreed = _agreement(made, held, held_answers, every_position).value
+            rank = (round(agreed, 6), -len(made.states), -len(made.rules))
+            if best is None or rank > best:
+                best, found = rank, (made, consistent)
+        if best is not None and best[0] == 1:
+            break
+    if found is None:
+        said = f"No PDT of at most {states} states and {symbols} stack symbols could be read off the network."
+        return Extraction(None, False, off, stays, 0.0, [], None, said)
+    made, consistent = found
+    scores, counterexample = _score(network, condition, made, rng, strings // 2 + 1, every_position)
+    explained = all(s.fidelity.value >= EXPLAINS for s in scores if s.factor <= 2)
+    return Extraction(
+        made,
+        explained,
+        off,
+        stays,
+        consistent,
+        scores,
+        counterexample,
+        _sentence(made, explained, scores, states),
+    )
+
+
+def _sentence(made: Transducer, explained: bool, scores: Sequence[Score], states: int) -> str:
+    size = (
+        f"{len(made.states)} states, {len(made.stack_symbols) - 1} stack symbols and {len(made.rules)} rules"
+    )
+    said = "; ".join(f"{s.fidelity} at {s.factor}x" for s in scores)
+    if explained:
+        return f"A PDT of {size} explains the network: it says what the network says, {said}."
+    return (
+        f"No PDT of at most {states} states was found that explains the network: the best has {size}, "
+        f"and says what the network says {said}."
+    )
+
+
+def _strings(task: str, rng: np.random.Generator, n: int) -> list[Example]:
+    """Two thirds like the training strings, one third about twice as long."""
+    found = tasks.find(task)
+    longer = n // 3 + 1
+    short = [found.example(word) for word in found.sample(rng, n - longer, "train")]
+    return short + [found.example(word) for word in found.sample(rng, longer, "test")]
+
+
+def _wild(task: str, rng: np.random.Generator, sample: Sequence[Example]) -> list[Example]:
+    """Beginnings of strings with any symbols after them: where the network is stuck, and that it stays so."""
+    letters = tasks.find(task).inputs
+    made = []
+    for example in sample:
+        begin = example.input[: int(rng.integers(len(example.input)))]
+        more = tuple(letters[k] for k in rng.integers(len(letters), size=3))
+        made.append(Example((*begin, *more), (None,) * (len(begin) + 3)))
+    return made
+
+
+def _inputs(
+    network: Network, condition: Condition, given: Sequence[Example]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """x (B, T, K), 0 after the end of a string, and lengths (B,)."""
+    alphabet = tasks.find(condition.task).alphabet
+    sizes = torch.tensor([len(example.input) for example in given])
+    x = torch.zeros(len(given), int(sizes.max()), len(alphabet)).to(network.cell.heads.weight)
+    for row, example in enumerate(given):
+        x[row, range(len(example.input)), [alphabet.index(s) for s in example.input]] = 1
+    return x, sizes
+
+
+@torch.no_grad()
+def answers(network: Network, condition: Condition, given: Sequence[Example]) -> list[list[str]]:
+    """What the network says at each position of each string; "" where its output buffer holds no more."""
+    alphabet = tasks.find(condition.task).alphabet
+    x, sizes = _inputs(network, condition, given)
+    y, state = network(x, lengths=sizes)
+    held = sizes
+    if isinstance(network, BufferedStackRNN):
+        held = torch.minimum(sizes, state.output.s.sum(-1).round().int() - int(condition.discard_first))
+    said = y[:, : x.shape[1]].argmax(-1).tolist()
+    rows = zip(said, held.tolist(), sizes.tolist(), strict=True)
+    return [[alphabet[k] if j < n else "" for j, k in enumerate(row[:size])] for row, n, size in rows]
+
+
+def _observe(
+    network: Network, condition: Condition, given: Sequence[Example], every_position: bool
+) -> tuple[list[Seen], float, Share]:
+    """What the network does with its strengths rounded; how far they were; and how many answers stay."""
+    alphabet = tasks.find(condition.task).alphabet
+    x, sizes = _inputs(network, condition, given)
+    plain = run(network, x, EDITS["nothing"], sizes)
+    ran = run(network, x, EDITS["strengths rounded"], sizes)
+    remembers = bool(network.cell.core.init((1,), x))
+    own = answers(network, condition, given)
+    said = [[alphabet[k] for k in row] for row in ran.y.argmax(-1).tolist()]
+    seen, off, same, total = [], [], 0, 0
+    for b, example in enumerate(given):
+        steps = int(sizes[b])
+        if isinstance(network, BufferedStackRNN):
+            steps = network.steps(steps)
+        scored = [every_position or target is not None for target in example.target]
+        held = int(ran.o[b, :steps].sum()) - int(condition.buffered and condition.discard_first)
+        told = [symbol if j < held else "" for j, symbol in enumerate(said[b])]
+        same += sum(a == o for a, o, s in zip(told, own[b], scored, strict=False) if s)
+        total += sum(scored)
+        strengths = [plain.u, plain.d, *([plain.i, plain.o] if condition.buffered else [])]
+        off.append(torch.stack([(s[b, :steps] - s[b, :steps].round()).abs() for s in strengths]).flatten())
+        give = ran.o[b, :steps].bool()
+        place = give.cumsum(0) - 1 - int(condition.buffered and condition.discard_first)
+        front = ran.x[b, :steps]
+        h = ran.features[b, :steps] if remembers else ran.features[b, :steps, :0]
+        seen.append(
+            Seen(
+                x=[alphabet[k] if m > 0.5 else END for m, k in zip(*_max(front), strict=True)],
+                pop=ran.u[b, :steps].bool().numpy(),
+                push=ran.d[b, :steps].bool().numpy(),
+                take=ran.i[b, :steps].bool().numpy(),
+                give=give.numpy(),
+                v=ran.v[b, :steps].double().numpy(),
+                h=h.double().numpy(),
+                write=[alphabet[k] for k in ran.scores[b, :steps].argmax(-1).tolist()],
+                scored=np.array(
+                    [every_position or (0 <= p < len(scored) and scored[p]) for p in place.tolist()]
+                ),
+            )
+        )
+    return seen, float(torch.cat(off).mean()), Share(same, total)
+
+
+def _max(rows: torch.Tensor) -> tuple[list[float], list[int]]:
+    values, places = rows.max(-1)
+    return values.tolist(), places.tolist()
+
+
+def _groupings(seen: Sequence[Seen], symbols: int) -> Iterable[tuple[Points | None, Points | None]]:
+    """Centres for states and for symbols: where points fall into few groups by themselves, those; else more
+    and more groups, few first. The first of all leaves the stack out."""
+    states = np.unique(np.concatenate([run.h for run in seen]).round(4), axis=0)
+    vectors = np.unique(np.concatenate([run.v[run.push] for run in seen]).round(4), axis=0)
+    of_states: list[Points | None] = [None] if not states.shape[1] else list(_choices(states, RAW))
+    of_symbols: list[Points | None] = [None, *(_choices(vectors, symbols) if len(vectors) else ())]
+    pairs = [(a, b) for a in range(len(of_states)) for b in range(len(of_symbols))]
+    for a, b in sorted(pairs, key=sum):
+        yield of_states[a], of_symbols[b]
+
+
+def _choices(points: Points, most: int) -> Iterable[Points]:
+    centres, far = farthest_first(points, most, RADIUS)
+    if far <= RADIUS:
+        yield centres
+        return
+    rng = np.random.default_rng(0)
+    some = points if len(points) <= 3000 else points[rng.permutation(len(points))[:3000]]
+    for k in COARSE:
+        if k <= most:
+            yield grouped(some, k)
+
+
+def said_by(made: Transducer, word: Sequence[str]) -> list[str]:
+    return list(chain.from_iterable(transduced(made, word)))
+
+
+def _agreement(
+    made: Transducer, given: Sequence[Example], told: Sequence[Sequence[str]], every_position: bool
+) -> Share:
+    right = total = 0
+    for example, row in zip(given, told, strict=True):
+        said = said_by(made, example.input)
+        for j, target in enumerate(example.target):
+            if every_position or target is not None:
+                right += (said[j] if j < len(said) else "") == row[j]
+                total += 1
+    return Share(right, total)
+
+
+def _score(
+    network: Network,
+    condition: Condition,
+    made: Transducer,
+    rng: np.random.Generator,
+    n: int,
+    every_position: bool,
+) -> tuple[list[Score], Counterexample | None]:
+    """Fidelity and accuracy on new strings of each length, and the shortest where the two differ."""
+    task = tasks.find(condition.task)
+    scores: list[Score] = []
+    different: list[Counterexample] = []
+    for factor in FACTORS:
+        if factor == 10:
+            given = lengths.draw(condition.task, rng, max(10, n // 5), factor * task.length("train"))
+        else:
+            given = [task.example(w) for w in task.sample(rng, n, "train" if factor == 1 else "test")]
+        told = answers(network, condition, given)
+        right = total = 0
+        for example, row in zip(given, told, strict=True):
+            said = [*said_by(made, example.input), *[""] * len(row)]
+            for j, target in enumerate(example.target):
+                if target is not None:
+                    right += said[j] == target
+                    total += 1
+                if (every_position or target is not None) and said[j] != row[j]:
+                    different.append(Counterexample(example.input, j, said[j], row[j]))
+        scores.append(Score(factor, _agreement(made, given, told, every_position), Share(right, total)))
+    return scores, min(different, key=lambda c: (len(c.symbols), c.position), default=None)
