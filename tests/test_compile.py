@@ -1,6 +1,7 @@
 """§3: networks made from PDTs say what the PDTs say, on every input, and their strengths stay in place."""
 
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -461,3 +462,14 @@ def test_bad_machines_at_the_command_line(text, said, tmp_path, capsys):
 
 def test_a_machine_that_is_not_there(capsys):
     assert "did you mean 'reversal'" in softstack(capsys, "compile", "reversed")
+
+
+def test_the_numbers_of_the_derivation():
+    """docs/compile.md at T = 20,000."""
+    text = (Path(__file__).parent.parent / "docs" / "compile.md").read_text()
+    a = saturation.exact(20_000)
+    assert f"a = {a:.1f} and G = {saturation.gain(a, 0):.1f}" in text
+    assert f"τ = 0.001, a = {saturation.within(20_000, 1e-3):.1f}" in text
+    assert saturation.error(100, 20_000, torch.float32) < 1e-30
+    rounding = saturation.error(17, 20_000, torch.float32) - saturation.error(17, 20_000)
+    assert f"that alone is {rounding:.2f}." in text

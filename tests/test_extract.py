@@ -19,7 +19,8 @@ from softstack.formal.transducer import Rule, Transducer
 from softstack.lab import tasks
 from softstack.lab.cli import main
 from softstack.lab.experiments import Condition
-from softstack.lab.extract import Share, answers, extract
+from softstack.lab.extract import extract
+from softstack.lab.fidelity import Share, answers
 from softstack.lab.machines import MACHINES, compile_task
 from softstack.lab.train import initial
 from strategies import dense

@@ -23,6 +23,7 @@ from softstack.errors import BadInput
 from softstack.lab import bench as benchmarks
 from softstack.lab import figures, report, store, tasks
 from softstack.lab.commands import transducers
+from softstack.lab.commands.options import Whole, whole
 from softstack.lab.data import Split, read_tsv, write_tsv
 from softstack.lab.experiments import TABLE_1, Condition, corrected
 from softstack.lab.jobs import train_missing
@@ -41,14 +42,6 @@ errors = Console(stderr=True)
 transducers.register(app)
 
 
-def _whole(kind: Any, tokens: Sequence[Any]) -> int:
-    """A whole number, and not one that a fraction is rounded to."""
-    return int(tokens[0].value)
-
-
-Whole = Annotated[int, Parameter(converter=_whole)]
-
-
 def _options() -> Any:
     """Every field of a Condition but the task as an option, unset unless given."""
     docs = {p.arg_name: p.description for p in docstring_parser.parse_from_object(Condition).params}
@@ -57,7 +50,7 @@ def _options() -> Any:
         if field.name != "task":
             text = f"{docs[field.name]} [default: {field.default}]"
             kind: Any = field.type
-            how = Parameter(help=text, converter=_whole) if kind is int else Parameter(help=text)
+            how = Parameter(help=text, converter=whole) if kind is int else Parameter(help=text)
             options.append((field.name, Annotated[kind | None, how], None))
     return Parameter(name="*")(
         make_dataclass("Options", options, frozen=True, namespace={"__module__": __name__})
@@ -217,7 +210,7 @@ def sample(
     task: str,
     /,
     *,
-    n: Annotated[int, Parameter(name=["-n", "--n"], converter=_whole)] = 10,
+    n: Annotated[int, Parameter(name=["-n", "--n"], converter=whole)] = 10,
     split: Split = "train",
     seed: Whole = 0,
 ) -> None:

@@ -1,21 +1,25 @@
 """softstack compile, extract, diagnose and draw: between pushdown transducers and networks."""
 
 import json
+import time
 from pathlib import Path
+from typing import Annotated
 
-from cyclopts import App
+from cyclopts import App, Parameter
 from rich.console import Console
 
 from softstack import checks
-from softstack.errors import BadInput
+from softstack.errors import BadInput, unknown
 from softstack.formal import drawing
-from softstack.lab import diagnosis, diagnosis_figures, machines, store, tasks
+from softstack.lab import diagnosis, diagnosis_figures, machines, store, tasks, transducer_table
+from softstack.lab.commands.options import Whole
 from softstack.lab.extract import extract as extraction
 from softstack.lab.figures import rendered
+from softstack.lab.jobs import train_missing
 
 
 def register(app: App) -> None:
-    for command in (compile, extract, diagnose, draw):
+    for command in (compile, extract, diagnose, draw, transducers):
         app.command(command)
 
 
@@ -27,7 +31,7 @@ def compile(
     controller: str = "lstm",
     unbuffered: bool = False,
     codes: str = "onehot",
-    length: int = 10_000,
+    length: Whole = 10_000,
     tolerance: float | None = None,
     out: Path = Path("runs/compiled"),
 ) -> None:
@@ -108,7 +112,7 @@ def draw(machine: str, /, *, out: Path = Path("machine.svg")) -> None:
     print(f"Written: {out}")
 
 
-def diagnose(run_dir: Path, /, *, out: Path | None = None, strings: int = 200) -> None:
+def diagnose(run_dir: Path, /, *, out: Path | None = None, strings: Whole = 200) -> None:
     """Say whether a network uses its stack: as a stack, as unstructured memory, or not at all.
 
     Takes its reads, its state and the depth of its stack from it, rounds its strengths, and measures accuracy
@@ -147,9 +151,9 @@ def extract(
     run_dir: Path,
     /,
     *,
-    states: int = 20,
-    symbols: int = 16,
-    strings: int = 400,
+    states: Whole = 20,
+    symbols: Whole = 16,
+    strings: Whole = 400,
     every_position: bool = False,
     out: Path | None = None,
 ) -> None:
@@ -200,3 +204,53 @@ def extract(
         print(f"the machine says {ours or 'nothing'}, the network {theirs or 'nothing'}")
     print(f"Written: {folder / 'extracted.json'}")
     print(found.sentence)
+
+
+def transducers(
+    *,
+    names: Annotated[list[str] | None, Parameter(name="--tasks", consume_multiple=True)] = None,
+    runs: Path = Path("runs/table1"),
+    trials: Whole = 10,
+    engine: str = "local",
+    out: Path = Path("docs"),
+) -> None:
+    """Compiled and trained networks side by side: accuracy to 100 times the length, verdicts, extracted PDTs.
+
+    Writes the docs page transducers.md, the numbers behind it in transducers.json, and drawings of the
+    machines that training found. Trials that `--runs` has are loaded, the rest are trained and kept there.
+
+    Parameters
+    ----------
+    names
+        tasks of the paper; all six if not given
+    runs
+        where run directories are; that of `softstack table` by default
+    trials
+        trials a network, with seeds 0, 1, ...
+    engine
+        where missing trials train; see `softstack table --help`
+    out
+        where the page goes
+    """
+    began = time.perf_counter()
+    checks.positive("--trials", trials)
+    wanted = transducer_table.TASKS if names is None else tuple(names)
+    for name in wanted:
+        if name not in transducer_table.TASKS:
+            raise unknown("task of the paper", name, transducer_table.TASKS)
+    seeds = range(trials)
+    train_missing(runs, transducer_table.conditions(wanted), seeds, engine)
+    made, pictures = [], []
+    (out / "transducers").mkdir(parents=True, exist_ok=True)
+    for row, machine in transducer_table.rows(runs, seeds, wanted):
+        made.append(row)
+        print("  ".join(transducer_table.cells(row)), flush=True)
+        drawn = transducer_table.picture(row, machine)
+        if drawn is not None:
+            store.write(out / "transducers" / drawn[0], drawn[1].encode())
+            pictures.append(f"transducers/{drawn[0]}")
+    meta = {**store.provenance("cpu"), "seeds": list(seeds), "seconds": round(time.perf_counter() - began, 1)}
+    text = json.dumps({**meta, "rows": made}, indent=1)
+    store.write(out / "transducers.json", text.encode() + b"\n")
+    store.write(out / "transducers.md", transducer_table.page(made, meta, pictures).encode())
+    print(f"Written: {out / 'transducers.md'}, and transducers.json beside it")
