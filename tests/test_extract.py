@@ -98,10 +98,10 @@ def test_a_table_by_hand():
     }
     assert str(machine(table)).splitlines() == [
         "start q0",
-        "q0 -> q0   0 : # , $ -> $ A",
-        "q0 -> q0   1 : # , A -> A B",
         "q0 -> q0   # : 0 , A -> ε",
         "q0 -> q0   # : 1 , B -> ε",
+        "q0 -> q0   0 : # , $ -> $ A",
+        "q0 -> q0   1 : # , A -> A B",
     ]
 
 

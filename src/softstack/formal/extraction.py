@@ -113,7 +113,7 @@ def machine(table: Table, start: int = START, blank: str = "") -> Transducer:
         for top, row in quiet.items():
             rules.append(_rule(names, letters, state, "", top, row))
         tops = {top for _, top in rows} - set(quiet)
-        for x in dict.fromkeys(x for x, _ in rows if x != END):
+        for x in sorted({x for x, _ in rows if x != END}):
             own = {top: rows[x, top] for top in sorted(tops) if (x, top) in rows and rows[x, top].act.take}
             same = len({(row.act, row.write, row.next) for row in own.values()}) == 1
             if not quiet and same and set(own) == tops and not any(row.act.pop for row in own.values()):

@@ -162,6 +162,13 @@ class Transducer:
         accept = [] if self.accepting == self.states else [" ".join(["accept", *map(_text, self.accepting)])]
         return "\n".join([f"start {_text(self.start)}", *accept, *map(str, self.rules)])
 
+    @property
+    def size(self) -> str:
+        """How large it is, in words; the marker is not counted."""
+        counts = {"state": self.states, "stack symbol": self.stack_symbols[1:], "rule": self.rules}
+        said = [f"{len(found)} {name}{'' if len(found) == 1 else 's'}" for name, found in counts.items()]
+        return f"{said[0]}, {said[1]} and {said[2]}"
+
     def warnings(self) -> list[str]:
         """States that no path of rules reaches from the start, a sentence each."""
         reached = [self.start]

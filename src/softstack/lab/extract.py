@@ -49,6 +49,7 @@ class Extraction(NamedTuple):
         m, c = self.machine, self.counterexample
         return {
             "machine": None if m is None else str(m),
+            "size": None if m is None else m.size,
             "states": None if m is None else len(m.states),
             "rules": None if m is None else len(m.rules),
             "explained": self.explained,
@@ -131,14 +132,11 @@ def extract(
 
 
 def _sentence(made: Transducer, explained: bool, scores: Sequence[Score], states: int) -> str:
-    size = (
-        f"{len(made.states)} states, {len(made.stack_symbols) - 1} stack symbols and {len(made.rules)} rules"
-    )
     said = "; ".join(f"{s.fidelity} at {s.factor}x" for s in scores)
     if explained:
-        return f"A PDT of {size} explains the network: it says what the network says, {said}."
+        return f"A PDT of {made.size} explains the network: it says what the network says, {said}."
     return (
-        f"No PDT of at most {states} states was found that explains the network: the best has {size}, "
+        f"No PDT of at most {states} states was found that explains the network: the best has {made.size}, "
         f"and says what the network says {said}."
     )
 

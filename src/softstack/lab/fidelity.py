@@ -129,6 +129,7 @@ def measured(
                     right += said[j] == target
                     total += 1
                 if (every_position or target is not None) and said[j] != row[j]:
-                    different.append(Counterexample(example.input, j, said[j], row[j]))
+                    word = example.input if condition.buffered else example.input[: j + 1]
+                    different.append(Counterexample(word, j, said[j], row[j]))
         scores.append(Score(factor, agreement(made, given, told, every_position), Share(right, total)))
     return scores, min(different, key=lambda c: (len(c.symbols), c.position), default=None)

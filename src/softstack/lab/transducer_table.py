@@ -85,9 +85,7 @@ def cells(row: Row) -> list[str]:
     if score is None:
         size = f"none: strengths {found['off']:.2f} from 0 or 1" if found["off"] > 0.01 else "none"
     else:
-        size = f"{found['states']} states, {found['rules']} rules" + (
-            "" if found["explained"] else ", *not explained*"
-        )
+        size = found["size"] + ("" if found["explained"] else ", *which does not explain it*")
     return [
         row["task"].replace("_", " "),
         row["network"],

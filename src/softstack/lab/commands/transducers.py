@@ -82,7 +82,7 @@ def compile(
     sizes, steps = made.network.cell.sizes, made.steps
     units = "" if controller == "linear" else f"{sizes['hidden_size']} hidden units, "
     off = made.error(made.network.cell.heads.weight.dtype)
-    print(f"machine    {len(found.states)} states, {len(found.rules)} rules")
+    print(f"machine    {found.size}")
     print(f"network    {units}vectors of {sizes['memory_size']}, gain {made.gain:.1f}")
     print(f"steps      {steps.a} T + {steps.b} for T symbols")
     print(f"strengths  within {off:.1e} of 0 or 1 on inputs of up to {length:,} symbols")
@@ -108,7 +108,7 @@ def draw(machine: str, /, *, out: Path = Path("machine.svg")) -> None:
     found, _ = machines.find(machine)
     out.parent.mkdir(parents=True, exist_ok=True)
     store.write(out, kinds[out.suffix](found).encode())
-    print(f"{len(found.states)} states, {len(found.rules)} rules")
+    print(found.size)
     print(f"Written: {out}")
 
 
