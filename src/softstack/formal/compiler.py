@@ -43,7 +43,8 @@ class Compiled(NamedTuple):
 
     def error(self, dtype: torch.dtype | None = None, length: int | None = None) -> float:
         """How far a strength can be from 0 or 1 on an input of this length."""
-        return saturation.error(self.saturation, self.steps(self.length if length is None else length), dtype)
+        steps = self.steps(1) * (self.length if length is None else length)
+        return saturation.error(self.saturation, steps, dtype)
 
     def transduce(self, symbols: Sequence[str]) -> tuple[str, ...]:
         """What the network says to an input: the symbols that its output buffer holds."""
@@ -84,18 +85,13 @@ def compiled(
     """
     inputs = _alphabet("inputs", inputs, machine.alphabet)
     outputs = _alphabet("outputs", outputs, written(machine))
-    if controller not in ("lstm", "linear"):
-        raise BadInput(f"controller must be 'lstm' or 'linear' to be compiled to; got {controller!r}")
-    if length < 1:
-        raise BadInput(f"length must be at least 1; got {length}")
-    if tolerance is not None and not 0 < tolerance < 0.5:
-        raise BadInput(f"tolerance must lie between 0 and 0.5, both excluded; got {tolerance}")
+    _check(controller, length, tolerance)
     steps = bound(machine) if buffered else Steps(1, 0)
     if not buffered:
         _require_real_time(machine)
     vectors = stack_codes(machine, codes)
     width = len(vectors[BOTTOM])
-    T = steps(length)
+    T = steps(1) * length  # at least steps(length)
     plan = moves(machine, waiting=buffered)
     a = saturation.exact(T) if tolerance is None else saturation.within(T, tolerance)
     units = len(plan) + 1
@@ -125,16 +121,25 @@ def compiled(
             )
         gain = saturation.gain(a, off)
         if controller == "linear":
-            strengths = network.cell.heads.rows("y").start
-            for map in (network.cell.heads.weight, network.cell.heads.bias):
-                map[:strengths] *= gain
-                map[strengths:] *= LOUD
+            scores = network.cell.heads.rows("y")
+            for rows in (network.cell.heads.weight, network.cell.heads.bias):
+                rows[: scores.start] *= gain
+                rows[scores] *= LOUD
         else:
             _gates(network, machine.start, plan, inputs, vectors, gain)
             _heads(network, plan, outputs, vectors, gain)
     return Compiled(
         network, machine, inputs, outputs, vectors, steps, a, gain, length, tuple(problems(machine))
     )
+
+
+def _check(controller: str, length: int, tolerance: float | None) -> None:
+    if controller not in ("lstm", "linear"):
+        raise BadInput(f"controller must be 'lstm' or 'linear' to be compiled to; got {controller!r}")
+    if length < 1:
+        raise BadInput(f"length must be at least 1; got {length}")
+    if tolerance is not None and not 0 < tolerance < 0.5:
+        raise BadInput(f"tolerance must lie between 0 and 0.5, both excluded; got {tolerance}")
 
 
 def written(machine: Transducer) -> tuple[str, ...]:
