@@ -281,3 +281,16 @@ def test_the_command_writes_the_machine(tmp_path, capsys):
     assert found["machine"] == str(back)
     assert difference(back, MACHINES["parenthesis"], 8) is None
     assert (tmp_path / run_dir / "extracted.svg").read_text().startswith("<svg")
+
+
+def test_a_stack_that_is_not_read_is_left_out():
+    """XOR in the state, by a network that also pushes its state at every step and never looks."""
+    made, trial = compile_task(MACHINES["xor"], "xor", buffered=False)
+    heads = made.network.cell.heads
+    with torch.no_grad():
+        heads.bias_of("d").fill_(50)
+        heads.weight[heads.rows("v")] = 50 * (heads.weight[heads.rows("y")][:1] > 0).float()
+    found = extract(made.network, trial.condition, 0, strings=100)
+    assert found.explained
+    assert found.machine.stack_symbols == ("$",)
+    assert difference(found.machine, MACHINES["xor"], 8) is None

@@ -94,24 +94,16 @@ def extract(
             f"average, and with them rounded only {stays} of its answers stay, where {STAYS:.0%} are needed."
         )
         return Extraction(None, False, off, stays, 0.0, [], None, said)
-    held_answers = answers(network, condition, held)
-    best: tuple[float, int, int] | None = None
+    told = answers(network, condition, held)
+    most = symbols if _reads_matter(network, condition, sample[:100], every_position) else 0
     found: tuple[Transducer, float] | None = None
-    for of_states, of_symbols in _groupings(seen, symbols):
-        table, consistent = tabulate(seen, of_states, of_symbols)
-        for evidence in (0, 1):
-            try:
-                made = machine(merged(table, evidence), blank=task.padding)
-                bound(made)
-            except BadInput:
-                continue  # no rules from its start, or ε-moves without end
-            if len(made.states) > states:
-                continue
-            agreed = agreement(made, held, held_answers, every_position).value
-            rank = (round(agreed, 6), -len(made.states), -len(made.rules))
-            if best is None or rank > best:
-                best, found = rank, (made, consistent)
-        if best is not None and best[0] == 1:
+    best: tuple[float, int, int] | None = None
+    for made, consistent in _candidates(seen, most, states, task.padding):
+        agreed = agreement(made, held, told, every_position).value
+        rank = (round(agreed, 6), -len(made.states), -len(made.rules))
+        if best is None or rank > best:
+            best, found = rank, (made, consistent)
+        if agreed == 1:
             break
     if found is None:
         said = f"No PDT of at most {states} states and {symbols} stack symbols could be read off the network."
@@ -129,6 +121,40 @@ def extract(
         counterexample,
         _sentence(made, explained, scores, states),
     )
+
+
+def _candidates(
+    seen: Sequence[Seen], symbols: int, states: int, blank: str
+) -> Iterable[tuple[Transducer, float]]:
+    """Machines from each grouping, with the share of steps that they account for; coarse ones first."""
+    for of_states, of_symbols in _groupings(seen, symbols):
+        table, consistent = tabulate(seen, of_states, of_symbols)
+        for evidence in (0, 1):
+            try:
+                made = machine(merged(table, evidence), blank=blank)
+                bound(made)
+            except BadInput:
+                continue  # no rules from its start, or ε-moves without end
+            if len(made.states) <= states:
+                yield made, consistent
+
+
+def _reads_matter(
+    network: Network, condition: Condition, given: Sequence[Example], every_position: bool
+) -> bool:
+    """Whether answers change with every way of taking the information from what is read. Where they do not,
+    a machine has no business with the stack, whatever lies on it."""
+    x, sizes = inputs(network, condition, given)
+    asked = torch.zeros(x.shape[:2], dtype=torch.bool)
+    for row, example in enumerate(given):
+        for j, target in enumerate(example.target):
+            asked[row, j] = every_position or target is not None
+    own = run(network, x, EDITS["nothing"], sizes).y.argmax(-1)
+    for name in ("reads zeroed", "reads of others", "reads averaged"):
+        other = run(network, x, EDITS[name], sizes).y.argmax(-1)
+        if float((other == own)[asked].double().mean()) >= EXPLAINS:
+            return False
+    return True
 
 
 def _sentence(made: Transducer, explained: bool, scores: Sequence[Score], states: int) -> str:
@@ -216,7 +242,10 @@ def _groupings(seen: Sequence[Seen], symbols: int) -> Iterable[tuple[Points | No
     states = np.unique(np.concatenate([run.h for run in seen]).round(4), axis=0)
     vectors = np.unique(np.concatenate([run.v[run.push] for run in seen]).round(4), axis=0)
     of_states: list[Points | None] = [None] if not states.shape[1] else list(_choices(states, RAW))
-    of_symbols: list[Points | None] = [None, *(_choices(vectors, symbols) if len(vectors) else ())]
+    of_symbols: list[Points | None] = [
+        None,
+        *(_choices(vectors, symbols) if symbols and len(vectors) else ()),
+    ]
     pairs = [(a, b) for a in range(len(of_states)) for b in range(len(of_symbols))]
     for a, b in sorted(pairs, key=sum):
         yield of_states[a], of_symbols[b]
