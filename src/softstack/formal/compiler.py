@@ -113,11 +113,11 @@ def compiled(
         weight = 1
         if controller == "linear":
             weight = linear_heads(network.cell.heads, machine, inputs, outputs, vectors)
-        off = saturation.conditions_error(a, T, units, width * weight)
+        off = saturation.conditions_error(a, T, units, width * weight, dtype)
         if off > saturation.SLACK:
             raise BadInput(
                 f"with a tolerance of {tolerance} conditions can be off by {off:.2g}, and {saturation.SLACK} "
-                "is the most that gates forgive: give a smaller tolerance"
+                "is the most that gates forgive: give a smaller tolerance, or none"
             )
         gain = saturation.gain(a, off)
         if controller == "linear":
