@@ -129,9 +129,11 @@ def _candidates(
     """Machines from each grouping, with the share of steps that they account for; coarse ones first."""
     for of_states, of_symbols in _groupings(seen, symbols):
         table, consistent = tabulate(seen, of_states, of_symbols)
-        for evidence in (0, 1):
+        for evidence in (16, 8, 4, 2, 1):  # what has most in common is merged first
+            table = merged(table, evidence)
+        for small in (merged(table), table):  # with merges that nothing speaks for, and without
             try:
-                made = machine(merged(table, evidence), blank=blank)
+                made = machine(small, blank=blank)
                 bound(made)
             except BadInput:
                 continue  # no rules from its start, or ε-moves without end

@@ -124,7 +124,10 @@ def page(made: Sequence[Row], meta: Row, pictures: Sequence[str]) -> str:
         f"{meta['torch']}, Python {meta['python']}, in {meta['seconds'] / 60:.1f} minutes, {meta['time']}; "
         "the numbers behind it are in [transducers.json](transducers.json)."
     )
-    shown = "\n\n".join(f"![PDT extracted from: {Path(p).stem.replace('-', ' ')}]({p})" for p in pictures)
+    named = [(Path(p).stem.replace("-", " "), p) for p in pictures]
+    shown = "\n\n".join(
+        f"{name.capitalize()}:\n\n![the PDT extracted from it: {name}]({p})" for name, p in named
+    )
     parts = [INTRODUCTION, table, stamp]
     if shown:
         parts += ["## Machines that training found", shown]

@@ -240,17 +240,18 @@ def transducers(
             raise unknown("task of the paper", name, transducer_table.TASKS)
     seeds = range(trials)
     train_missing(runs, transducer_table.conditions(wanted), seeds, engine)
-    made, pictures = [], []
+    made: list[transducer_table.Row] = []
+    pictures: dict[str, str] = {}  # by what is drawn: the same machine is shown once
     (out / "transducers").mkdir(parents=True, exist_ok=True)
     for row, machine in transducer_table.rows(runs, seeds, wanted):
         made.append(row)
         print("  ".join(transducer_table.cells(row)), flush=True)
         drawn = transducer_table.picture(row, machine)
-        if drawn is not None:
+        if drawn is not None and drawn[1] not in pictures:
             store.write(out / "transducers" / drawn[0], drawn[1].encode())
-            pictures.append(f"transducers/{drawn[0]}")
+            pictures[drawn[1]] = f"transducers/{drawn[0]}"
     meta = {**store.provenance("cpu"), "seeds": list(seeds), "seconds": round(time.perf_counter() - began, 1)}
     text = json.dumps({**meta, "rows": made}, indent=1)
     store.write(out / "transducers.json", text.encode() + b"\n")
-    store.write(out / "transducers.md", transducer_table.page(made, meta, pictures).encode())
+    store.write(out / "transducers.md", transducer_table.page(made, meta, [*pictures.values()]).encode())
     print(f"Written: {out / 'transducers.md'}, and transducers.json beside it")
