@@ -18,9 +18,11 @@ ALLOWED = {
     "cell": {"checks", "controllers", "errors", "memory"},
     "trace": {"cell", "controllers"},
     "networks": {"buffers", "cell", "checks", "controllers", "errors", "fused", "kernels", "memory", "trace"},
-    "formal": {"errors"},
+    "formal": {"controllers", "errors", "networks"},
     "lab": {
         "buffers",
+        "cell",
+        "checks",
         "controllers",
         "errors",
         "formal",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from softstack.errors import BadInput
-from softstack.formal.transducer import PDTS
+from softstack.formal.machines import PDTS
 from softstack.lab import tasks
 from softstack.lab.data import Example, encode, read_tsv, write_tsv
 from softstack.lab.tasks import TASKS, draw
@@ -191,3 +191,29 @@ def test_a_formula_that_is_none():
 def test_an_unknown_task():
     with pytest.raises(BadInput, match="unknown task 'parentheses': did you mean 'parenthesis'"):
         tasks.find("parentheses")
+
+
+def test_any_machine_is_a_task():
+    """By its text: strings are walks of the machine, and targets what it writes, symbol by symbol."""
+    text = str(PDTS["parenthesis"])
+    task = tasks.find(text)
+    assert task.name.startswith("pdt-")
+    assert task.alphabet == ("(", "[", ")", "]", "_")
+    assert task.example(tuple("([])(")).target == (")", "]", ")", ")", None)
+    for split in ("train", "test"):
+        for symbols, target in draw(task, np.random.default_rng(0), 50, split):
+            assert PDTS["parenthesis"].run(symbols).output == tuple(t for t in target if t is not None)
+            assert len(symbols) <= task.length(split)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("start q\nq -> q   a : ε", "reads nothing, or writes nothing"),
+        ("start q\nq -> q   ε : x", "ε-cycle"),
+        ("start q\nq -> q   a : ε\nq -> q   b : x , A -> ε", "hardly ever"),
+    ],
+)
+def test_machines_that_are_no_task(text, said):
+    with pytest.raises(BadInput, match=said):
+        draw(tasks.find(text), np.random.default_rng(0), 5, "train")

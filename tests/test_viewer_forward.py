@@ -12,7 +12,7 @@ from browser import needs_chromium
 from softstack.controllers import CONTROLLERS
 from softstack.errors import BadInput
 from softstack.formal import sampling
-from softstack.formal.transducer import PDTS
+from softstack.formal.machines import PDTS
 from softstack.lab import network_page, store, tasks
 from softstack.lab.data import check_symbols
 from softstack.lab.experiments import Condition, build

@@ -12,6 +12,8 @@ Text form, one rule a line, the paper's arrow label `x:y, s → s'` after the ar
     q0 -> q0   # : 0 , 0 -> ε
 
 - `start q` is required; `accept q r` is optional, and without it every state accepts.
+- `input x y`, `output x y` and `stack s t` are optional: where one is given, rules read, write, or pop and
+  push only the symbols that it declares (and `$`).
 - The stack part may be left out, as in Figure 4 (left): `q -> r   0 : 1` is `q -> r   0 : 1 , ε -> ε`.
 - Several symbols to write or push are separated by spaces. Pushes happen in the order written, so the last
   symbol ends on top: the order of `Configuration.stack`. After `$ -> $ a b` the stack is ($, a, b).
@@ -31,6 +33,7 @@ from typing import NamedTuple
 from softstack.errors import BadInput
 
 BOTTOM = "$"
+HEADERS = ("start", "accept", "input", "output", "stack")
 _BARE = r"(?:(?!->)[^\s':,→])+"
 _TOKEN = re.compile(rf"\s*(?:(?P<mark>->|[→:,])|(?P<quoted>'(?:[^']|'')+')|(?P<bare>{_BARE}))")
 # One letter a token (s: symbol or ε, >: arrow), so that the groups' spans are positions in the token list.
@@ -136,7 +139,7 @@ class Transducer:
             if not line or line.startswith("%"):
                 continue
             kinds, symbols = _tokens(line, number)
-            if symbols[0] in ("start", "accept") and set(kinds) == {"s"}:
+            if symbols[0] in HEADERS and set(kinds) == {"s"}:
                 if symbols[0] in headers:
                     raise BadInput(f"line {number} gives `{symbols[0]}` a second time: give it once")
                 headers[symbols[0]] = tuple(symbols[1:])
@@ -148,6 +151,8 @@ class Transducer:
             else:
                 forms = "`q -> r   x : y , s -> t` (symbols like ':' in quotes), `start q` or `accept q r`"
                 raise BadInput(f"line {number}, `{line}`, cannot be understood: write {forms}")
+        for rule in rules:
+            _check_declared(rule, headers)
         start = headers.get("start", ())
         if len(start) != 1:
             raise BadInput(f"the text names {len(start)} start states: give one line `start q`")
@@ -156,6 +161,13 @@ class Transducer:
     def __str__(self) -> str:
         accept = [] if self.accepting == self.states else [" ".join(["accept", *map(_text, self.accepting)])]
         return "\n".join([f"start {_text(self.start)}", *accept, *map(str, self.rules)])
+
+    @property
+    def size(self) -> str:
+        """How large it is, in words; the marker is not counted."""
+        counts = {"state": self.states, "stack symbol": self.stack_symbols[1:], "rule": self.rules}
+        said = [f"{len(found)} {name}{'' if len(found) == 1 else 's'}" for name, found in counts.items()]
+        return f"{said[0]}, {said[1]} and {said[2]}"
 
     def warnings(self) -> list[str]:
         """States that no path of rules reaches from the start, a sentence each."""
@@ -191,7 +203,7 @@ class Transducer:
                 cure = "make the loop read a symbol" if endless else "raise max_epsilon if that is meant"
                 raise BadInput(f"after {position} symbols `{rule}` makes ε-moves go on {fault}: {cure}")
             seen[state, stack[-1]] = len(stack)
-            rule = self._enabled(state, word[position] if position < len(word) else "", stack[-1])
+            rule = self.enabled(state, word[position] if position < len(word) else "", stack[-1])
             if rule is None:
                 return
             if rule.pop:
@@ -201,7 +213,7 @@ class Transducer:
             position += bool(rule.read)
             epsilons += not rule.read
 
-    def _enabled(self, state: str, x: str, top: str) -> Rule | None:
+    def enabled(self, state: str, x: str, top: str) -> Rule | None:
         """δ at a configuration: at most one of the four is there, the machine being deterministic."""
         keys = ((state, x, top), (state, x, ""), (state, "", top), (state, "", ""))
         return next((self._delta[key] for key in keys if key in self._delta), None)
@@ -238,6 +250,19 @@ def _check(rule: Rule) -> None:
         raise BadInput(f"the rule `{rule}` moves the bottom marker $: write `$ -> $` or `$ -> $ a` and so on")
 
 
+def _check_declared(rule: Rule, headers: dict[str, tuple[str, ...]]) -> None:
+    """Refuse a symbol that its alphabet does not hold, where the text declares that."""
+    used = {"input": (rule.read,), "output": rule.write, "stack": (rule.pop, *rule.push)}
+    for kind, symbols in used.items():
+        for symbol in symbols:
+            if kind in headers and symbol not in (*headers[kind], "", BOTTOM if kind == "stack" else ""):
+                declared = " ".join(map(_text, headers[kind]))
+                raise BadInput(
+                    f"the rule `{rule}` uses {_text(symbol)}, which `{kind} {declared}` does not declare: "
+                    "declare it there, or mend the rule"
+                )
+
+
 def _tokens(line: str, number: int) -> tuple[str, list[str]]:
     """The line's tokens: their kinds, a letter each (see _RULE), and their symbols, "" for ε."""
     tokens = list(_TOKEN.finditer(line))
@@ -247,53 +272,3 @@ def _tokens(line: str, number: int) -> tuple[str, list[str]]:
     bare = [token["bare"] if token["bare"] not in (None, "ε", "eps") else "" for token in tokens]
     quoted = [(token["quoted"] or "")[1:-1].replace("''", "'") for token in tokens]
     return kinds, [q or b for q, b in zip(quoted, bare, strict=True)]
-
-
-PDTS: dict[str, Transducer] = {
-    # Figure 3: w #^|w| -> #^|w| w^R, e.g. 100### -> ###001.
-    "reversal": Transducer.parse("""
-        start q0
-        q0 -> q0   0 : # , ε -> 0
-        q0 -> q0   1 : # , ε -> 1
-        q0 -> q0   # : 0 , 0 -> ε
-        q0 -> q0   # : 1 , 1 -> ε
-    """),
-    # Figure 4, left: the state is the XOR so far, and is written after reading, e.g. 1101 -> 1001.
-    "xor": Transducer.parse("""
-        start 0
-        0 -> 0   0 : 0
-        0 -> 1   1 : 1
-        1 -> 1   0 : 1
-        1 -> 0   1 : 0
-    """),
-    # §4.2: the same states, written before reading, e.g. 1101 -> 0100.
-    "delayed_xor": Transducer.parse("""
-        start 0
-        0 -> 0   0 : 0
-        0 -> 1   1 : 0
-        1 -> 1   0 : 1
-        1 -> 0   1 : 1
-    """),
-    # Figure 4, right: after each symbol the bracket that closes the innermost open one, e.g. ([]) -> )]).
-    "parenthesis": Transducer.parse("""
-        start q1
-        q1 -> q1   ( : ) , ε -> (
-        q1 -> q1   [ : ] , ε -> [
-        q1 -> q2   ) : ε , ( -> ε
-        q1 -> q2   ] : ε , [ -> ε
-        q2 -> q1   ε : ) , ( -> (
-        q2 -> q1   ε : ] , [ -> [
-        q2 -> q1   ε : ε , $ -> $
-    """),
-    # Figure 5, centre (§6): only 0 and 1 are reversed, then # again, e.g. 2031#### -> ####10##.
-    "selective_reversal": Transducer.parse("""
-        start q0
-        q0 -> q0   0 : # , ε -> 0
-        q0 -> q0   1 : # , ε -> 1
-        q0 -> q0   2 : #
-        q0 -> q0   3 : #
-        q0 -> q0   # : 0 , 0 -> ε
-        q0 -> q0   # : 1 , 1 -> ε
-        q0 -> q0   # : # , $ -> $
-    """),
-}

@@ -5,7 +5,7 @@ import os
 import sys
 import time
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import fields, make_dataclass
 from pathlib import Path
@@ -22,7 +22,8 @@ import softstack
 from softstack.errors import BadInput
 from softstack.lab import bench as benchmarks
 from softstack.lab import figures, report, row_page, store, tasks
-from softstack.lab.commands import questions, runs, view
+from softstack.lab.commands import questions, runs, transducers, view
+from softstack.lab.commands.options import Whole, whole
 from softstack.lab.data import Split, read_tsv, write_tsv
 from softstack.lab.experiments import TABLE_1, Condition, corrected
 from softstack.lab.jobs import train_missing
@@ -40,14 +41,6 @@ app = App(
 errors = Console(stderr=True)
 
 
-def _whole(kind: Any, tokens: Sequence[Any]) -> int:
-    """A whole number, and not one that a fraction is rounded to."""
-    return int(tokens[0].value)
-
-
-Whole = Annotated[int, Parameter(converter=_whole)]
-
-
 def _options() -> Any:
     """Every field of a Condition but the task as an option, unset unless given."""
     docs = {p.arg_name: p.description for p in docstring_parser.parse_from_object(Condition).params}
@@ -56,7 +49,7 @@ def _options() -> Any:
         if field.name != "task":
             text = f"{docs[field.name]} [default: {field.default}]"
             kind: Any = field.type
-            how = Parameter(help=text, converter=_whole) if kind is int else Parameter(help=text)
+            how = Parameter(help=text, converter=whole) if kind is int else Parameter(help=text)
             options.append((field.name, Annotated[kind | None, how], None))
     return Parameter(name="*")(
         make_dataclass("Options", options, frozen=True, namespace={"__module__": __name__})
@@ -218,7 +211,7 @@ def sample(
     task: str,
     /,
     *,
-    n: Annotated[int, Parameter(name=["-n", "--n"], converter=_whole)] = 10,
+    n: Annotated[int, Parameter(name=["-n", "--n"], converter=whole)] = 10,
     split: Split = "train",
     seed: Whole = 0,
 ) -> None:
@@ -264,7 +257,8 @@ def trace(run_dir: Path, symbols: str, /, *, out: Path = Path("trace.png")) -> N
     run = store.load(run_dir)
     network = store.network(run)
     seen = figures.observe(network, run.condition, symbols.split())
-    title = f"{run.condition.task.replace('_', ' ')}, {run.condition.controller} controller, {run.path.name}"
+    task = tasks.find(run.condition.task).name.replace("_", " ")
+    title = f"{task}, {run.condition.controller} controller, {run.path.name}"
     _folder(out.parent)
     if out.suffix == ".json":
         store.write(out, json.dumps(figures.as_json(seen)).encode())
@@ -369,7 +363,10 @@ def tasks_() -> None:
         print(f"  target   {' '.join(t or '_' for t in target)}")
 
 
-for _command in (*view.COMMANDS, *runs.COMMANDS, *questions.COMMANDS):
+_more: list[Callable[..., Any]] = [
+    *view.COMMANDS, *runs.COMMANDS, *questions.COMMANDS, *transducers.COMMANDS
+]  # fmt: skip
+for _command in _more:
     app.command(_command)
 
 

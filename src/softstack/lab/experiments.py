@@ -27,7 +27,7 @@ class Condition:
     """A network, its task and how it is trained."""
 
     task: str
-    """what is learnt: a name from `softstack tasks`"""
+    """what is learnt: a name from `softstack tasks`, or the text of a pushdown transducer"""
     controller: str = "lstm"
     """linear, mlp, rnn, gru or lstm"""
     memory: str = "stack"
@@ -92,7 +92,12 @@ class Condition:
     @property
     def name(self) -> str:
         """A readable name that differs from any other condition's: what it is, and a hash of all fields."""
-        parts = [self.task, "buffered" if self.buffered else "", self.controller, self.memory]
+        parts = [
+            tasks.find(self.task).name,
+            "buffered" if self.buffered else "",
+            self.controller,
+            self.memory,
+        ]
         return "-".join([part for part in parts if part]) + "-" + self.digest()[:8]
 
     def digest(self) -> str:

@@ -102,7 +102,8 @@ def draw(network: nn.Module, condition: Condition, seen: Observed, title: str = 
     if buffered:
         axes[0].set_yticks(range(steps), [str(t + 1) for t in range(steps)], fontsize=8)
     figure.suptitle(
-        title or f"{condition.task.replace('_', ' ')}, {condition.controller} controller", fontsize=10
+        title or f"{tasks.find(condition.task).name.replace('_', ' ')}, {condition.controller} controller",
+        fontsize=10,
     )
     figure.subplots_adjust(
         left=0.12, right=0.88, top=1 - 0.85 / figure.get_figheight(), bottom=0.12, wspace=0.35

@@ -10,7 +10,8 @@ from torch import Tensor
 from softstack import viewer
 from softstack.errors import BadInput
 from softstack.formal.grammar import Grammar
-from softstack.formal.transducer import PDTS, Transducer
+from softstack.formal.machines import PDTS
+from softstack.formal.transducer import Transducer
 from softstack.lab import store, tasks
 from softstack.lab.data import Split
 from softstack.lab.figures import FIGURES

@@ -56,6 +56,13 @@ def snapshot(population: "Population", place: int, epochs: Sequence[tuple[float,
     return State(parameters, first, second, optimiser.steps, _words(order), [*epochs])
 
 
+def fresh(weights: dict[str, Tensor], order: np.random.Generator) -> State:
+    """A network that no epoch has changed yet; `weights` are in the order of named_parameters."""
+    parameters = torch.cat([weight.flatten() for weight in weights.values()])
+    zeros = torch.zeros_like(parameters)
+    return State(parameters, zeros, zeros, 0, _words(order), [])
+
+
 def restore(population: "Population", states: Sequence[State]) -> None:
     """Put trials where they were. They train in step, so they must have done as many epochs."""
     if len({state.steps for state in states}) != 1 or len(states) != len(population.trials):
@@ -88,7 +95,7 @@ def _generator_state(words: Sequence[int]) -> dict[str, Any]:
 
 
 def dumps(state: State) -> bytes:
-    losses, devs = zip(*state.epochs, strict=True)
+    losses, devs = ([epoch[j] for epoch in state.epochs] for j in range(2))
     given: dict[str, Any] = {
         "parameters": state.parameters.numpy(),
         "first": state.first.numpy(),

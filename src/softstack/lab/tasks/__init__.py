@@ -10,6 +10,7 @@ from softstack.lab.tasks.agreement import Agreement
 from softstack.lab.tasks.formula import Formula
 from softstack.lab.tasks.parenthesis import Parenthesis
 from softstack.lab.tasks.reversal import Reversal
+from softstack.lab.tasks.transduction import of_text
 from softstack.lab.tasks.xor import Xor
 
 
@@ -51,6 +52,9 @@ TASKS: dict[str, Task] = {
 
 
 def find(name: str) -> Task:
+    """A task by its name, or by the text of the pushdown transducer that it is."""
+    if "->" in name or "→" in name:
+        return of_text(name)
     if name not in TASKS:
         raise unknown("task", name, TASKS)
     return TASKS[name]

@@ -1,0 +1,169 @@
+"""From what a network was seen to do, its strengths rounded, to a PDT that does the same.
+
+States and pushed vectors are put into groups. A *key*, what the controller has before it, is a state, a
+symbol at the front of the input and one on top of the stack; what the network most often did at a key becomes
+a row of a table, and rows become rules once states have been merged (`merging.py`).
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softstack.formal.clusters import Points, assign
+from softstack.formal.transducer import BOTTOM, Rule, Transducer
+
+END = ""  # no input is left
+START = 0  # the state before any step
+EMPTY = -1  # nothing on the stack, or nothing pushed
+
+Key = tuple[int, str, int]  # state, symbol at the front of the input, symbol on top of the stack
+
+
+class Seen(NamedTuple):
+    """One string's run, step by step, every strength 0 or 1."""
+
+    x: Sequence[str]  # the symbol at the front of the input, or END
+    pop: NDArray[np.bool_]
+    push: NDArray[np.bool_]
+    take: NDArray[np.bool_]
+    give: NDArray[np.bool_]
+    v: Points  # (steps, m) what is pushed where `push` is set
+    h: Points  # (steps, H) the controller's state after each step; H = 0 without one
+    write: Sequence[str]  # what is written where `give` is set
+    scored: NDArray[np.bool_]  # whether anyone asks what is written
+
+
+class Act(NamedTuple):
+    """What a step does but for what it writes."""
+
+    pop: bool
+    push: int  # a symbol, or EMPTY
+    take: bool
+    give: bool
+
+
+class Row(NamedTuple):
+    """What is done at a key."""
+
+    act: Act
+    write: str  # where it gives
+    asked: bool  # whether `write` was ever scored
+    next: int
+
+
+Table = dict[Key, Row]
+
+
+def tabulate(seen: Sequence[Seen], states: Points | None, symbols: Points | None) -> tuple[Table, float]:
+    """What is most often done at each key, and the share of steps that did just that.
+
+    `states` and `symbols` are centres of groups; state 0 is the start, and state k + 1 the group k. Without
+    centres all states are one, or the stack is left out.
+    """
+    acts: dict[Key, Counter[tuple[Act, int]]] = defaultdict(Counter)
+    writes: dict[Key, Counter[tuple[bool, str]]] = defaultdict(Counter)
+    for run in seen:
+        after = [START] * len(run.x) if states is None else (assign(run.h, states) + 1).tolist()
+        pushed = [EMPTY] * len(run.x) if symbols is None else assign(run.v, symbols).tolist()
+        stack: list[int] = []
+        state = START
+        for t, x in enumerate(run.x):
+            key = (state, x, stack[-1] if stack else EMPTY)
+            pops, gives = bool(run.pop[t]) and bool(stack), bool(run.give[t])
+            pushes = bool(run.push[t]) and symbols is not None
+            act = Act(pops, pushed[t] if pushes else EMPTY, bool(run.take[t]), gives)
+            acts[key][act, after[t]] += 1
+            if gives:
+                writes[key][bool(run.scored[t]), run.write[t]] += 1
+            if pops:
+                stack.pop()
+            if pushes:
+                stack.append(pushed[t])
+            state = after[t]
+    table: Table = {}
+    for key, counts in acts.items():
+        act, following = counts.most_common(1)[0][0]
+        said = writes[key]
+        asked = any(scored for scored, _ in said)
+        votes = Counter({symbol: n for (scored, symbol), n in said.items() if scored == asked})
+        table[key] = Row(act, votes.most_common(1)[0][0] if act.give and votes else "", asked, following)
+    total = sum(sum(counts.values()) for counts in acts.values())
+    agreed = sum(counts.most_common(1)[0][1] for counts in acts.values())
+    return table, agreed / total if total else 1.0
+
+
+def machine(table: Table, start: int = START, blank: str = "") -> Transducer:
+    """The rules of a table. Rows that do nothing where no input is left are a buffered network's waiting;
+    those that do nothing with a symbol are where it is stuck. What nobody asked for is written as `blank`,
+    where one is given."""
+    if blank:
+        table = {k: r if r.asked or not r.act.give else r._replace(write=blank) for k, r in table.items()}
+    order = _reached(table, start)
+    names = {state: f"q{k}" for k, state in enumerate(order)}
+    symbols = sorted({row.act.push for row in table.values()} | {top for _, _, top in table} - {EMPTY})
+    letters = {s: _letter(k) for k, s in enumerate(s for s in symbols if s != EMPTY)} | {EMPTY: BOTTOM}
+    rules: list[Rule] = []
+    dead = _dead(table)
+    for state in order:
+        rows = {(x, top): row for (q, x, top), row in table.items() if q == state}
+        quiet = _quiet(state, rows, dead)
+        for top, row in quiet.items():
+            rules.append(_rule(names, letters, state, "", top, row))
+        tops = {top for _, top in rows} - set(quiet)
+        for x in sorted({x for x, _ in rows if x != END}):
+            own = {top: rows[x, top] for top in sorted(tops) if (x, top) in rows and rows[x, top].act.take}
+            same = len({(row.act, row.write, row.next) for row in own.values()}) == 1
+            if not quiet and same and set(own) == tops and not any(row.act.pop for row in own.values()):
+                rules.append(_rule(names, letters, state, x, None, next(iter(own.values()))))
+            else:
+                rules += [_rule(names, letters, state, x, top, row) for top, row in own.items()]
+    return Transducer(names[start], rules)
+
+
+def _quiet(state: int, rows: Mapping[tuple[str, int], Row], dead: set[int]) -> dict[int, Row]:
+    """The tops at which a state makes an ε-move: it takes nothing, whatever the input is, and does something.
+    To stay, waiting for input, is nothing, and so is to go where nothing is ever done."""
+    found: dict[int, Row] = {}
+    for top in sorted({top for _, top in rows}):
+        own = [row for (_, t), row in rows.items() if t == top]
+        moves = [row for row in own if not (_still(row) and row.next in {state, *dead})]
+        if moves and not any(row.act.take for row in own):
+            most = Counter((row.act, row.write, row.next) for row in moves).most_common(1)[0][0]
+            found[top] = next(row for row in moves if (row.act, row.write, row.next) == most)
+    return found
+
+
+def _still(row: Row) -> bool:
+    return row.act == Act(pop=False, push=EMPTY, take=False, give=False)
+
+
+def _dead(table: Table) -> set[int]:
+    """States in which a machine is stuck: it stays, and does nothing, with input before it."""
+    stuck = {state for (state, x, _), row in table.items() if x != END and _still(row) and row.next == state}
+    return stuck - {state for (state, _, _), row in table.items() if not _still(row) or row.next != state}
+
+
+def _rule(
+    names: Mapping[int, str], letters: Mapping[int, str], state: int, x: str, top: int | None, row: Row
+) -> Rule:
+    pushed = () if row.act.push == EMPTY else (letters[row.act.push],)
+    pop = "" if top is None else letters[top]
+    kept = (pop,) if pop and not row.act.pop else ()
+    write = (row.write,) if row.act.give and row.write else ()
+    return Rule(names[state], x, pop, names[row.next], write, (*kept, *pushed))
+
+
+def _reached(table: Table, start: int) -> list[int]:
+    order = [start]
+    for state in order:  # grows as it is read
+        order += dict.fromkeys(
+            row.next for (q, _, _), row in table.items() if q == state and row.next not in order
+        )
+    return order
+
+
+def _letter(k: int) -> str:
+    return chr(ord("A") + k) if k < 26 else f"S{k}"

@@ -1,0 +1,98 @@
+"""States of a table merged where nothing that was seen tells them apart."""
+
+from collections.abc import Mapping
+
+from softstack.formal.extraction import START, Row, Table
+
+Rows = dict[tuple[str, int], Row]  # by symbol at the front and top of the stack
+
+
+def merged(table: Table, evidence: int = 0) -> Table:
+    """The table with states merged, the start first and then in the order in which they are reached.
+
+    Two states are merged if they do the same at every key that both have, and so do the states that follow.
+    Among several, a state joins the one with which it has most keys in common, and none if that is fewer than
+    `evidence`. What was never scored is no difference.
+    """
+    rows = split(table)
+    parent = {state: state for state in rows}
+    kept: list[int] = []
+    for state in _order(rows):
+        if _root(parent, state) != state:
+            continue
+        by_evidence = sorted(kept, key=lambda other: -_shared(rows[_root(parent, other)], rows[state]))
+        for other in by_evidence:
+            other = _root(parent, other)
+            if other == _root(parent, state) or _shared(rows[other], rows[state]) < evidence:
+                continue
+            tried = _join(rows, parent, other, state)
+            if tried is not None:
+                rows, parent = tried
+                break
+        else:
+            kept.append(state)
+    return {
+        (state, *key): row._replace(next=_root(parent, row.next))
+        for state, own in rows.items()
+        if _root(parent, state) == state
+        for key, row in own.items()
+    }
+
+
+def split(table: Table) -> dict[int, Rows]:
+    """The rows of each state; a state that nothing was seen to follow has none."""
+    rows: dict[int, Rows] = {START: {}}
+    for (state, x, top), row in table.items():
+        rows.setdefault(state, {})[x, top] = row
+        rows.setdefault(row.next, {})
+    return rows
+
+
+def _order(rows: Mapping[int, Rows]) -> list[int]:
+    order = [START]
+    for state in order:  # grows as it is read
+        order += dict.fromkeys(row.next for row in rows[state].values() if row.next not in order)
+    return order
+
+
+def _root(parent: Mapping[int, int], state: int) -> int:
+    while parent[state] != state:
+        state = parent[state]
+    return state
+
+
+def _compatible(a: Row, b: Row) -> bool:
+    return a.act == b.act and (a.write == b.write or not (a.asked and b.asked))
+
+
+def _shared(a: Rows, b: Rows) -> int:
+    """Keys that both have, if they do the same at all of them; -1 if not."""
+    both = [key for key in a if key in b]
+    return len(both) if all(_compatible(a[key], b[key]) for key in both) else -1
+
+
+def _join(
+    rows: dict[int, Rows], parent: dict[int, int], a: int, b: int
+) -> tuple[dict[int, Rows], dict[int, int]] | None:
+    """Both as one, with all that then must be one; None where they differ."""
+    rows, parent = {state: dict(own) for state, own in rows.items()}, dict(parent)
+    pairs = [(a, b)]
+    while pairs:
+        a, b = (_root(parent, state) for state in pairs.pop())
+        if a == b:
+            continue
+        if b == START:
+            a, b = b, a
+        parent[b] = a
+        for key, row in rows[b].items():
+            there = rows[a].get(key)
+            if there is None:
+                rows[a][key] = row
+                continue
+            if not _compatible(there, row):
+                return None
+            if row.asked and not there.asked:
+                rows[a][key] = row._replace(next=there.next)
+            pairs.append((there.next, row.next))
+        rows[b] = {}
+    return rows, parent

@@ -1,0 +1,104 @@
+"""A PDT run symbol by symbol, in time that does not grow with its stack, and random words that it reads.
+
+`Transducer.steps` is the definition, and keeps every configuration; this keeps one.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from softstack.formal.transducer import BOTTOM, Rule, Transducer
+
+
+@dataclass
+class Live:
+    """A machine in the middle of an input. `pushed_at` says which input symbol each symbol came with."""
+
+    machine: Transducer
+    state: str = ""
+    stack: list[str] = field(default_factory=lambda: [BOTTOM])
+    pushed_at: list[int] = field(default_factory=lambda: [-1])
+    position: int = 0  # symbols read
+    look: tuple[int, int] | None = None
+    """Of the last rule that wrote: the height of the stack, and how many symbols ago what it looked at there
+    was pushed, 0 if it looked at nothing."""
+
+    def __post_init__(self) -> None:
+        self.state = self.state or self.machine.start
+
+    def settle(self) -> tuple[str, ...]:
+        """Make the ε-moves that are due: what they write. The machine must have no endless ones."""
+        written: tuple[str, ...] = ()
+        while (rule := self.machine.enabled(self.state, "", self.stack[-1])) is not None:
+            self._make(rule)
+            written += rule.write
+        return written
+
+    def feed(self, symbol: str) -> tuple[str, ...] | None:
+        """Read a symbol where no ε-move is due, and settle: what is written, or None where it is stuck."""
+        rule = self.machine.enabled(self.state, symbol, self.stack[-1])
+        if rule is None:
+            return None
+        self.position += 1
+        self._make(rule)
+        return rule.write + self.settle()
+
+    def readable(self) -> tuple[str, ...]:
+        """The symbols that can be read here."""
+        alphabet = self.machine.alphabet
+        return tuple(x for x in alphabet if self.machine.enabled(self.state, x, self.stack[-1]) is not None)
+
+    def copy(self) -> "Live":
+        return Live(self.machine, self.state, self.stack[:], self.pushed_at[:], self.position)
+
+    def _make(self, rule: Rule) -> None:
+        if rule.write:
+            ago = self.position - 1 - self.pushed_at[-1] if rule.pop and rule.pop != BOTTOM else 0
+            self.look = (len(self.stack) - 1, ago)
+        keep = bool(rule.pop) and rule.push[:1] == (rule.pop,)
+        if rule.pop and not keep:
+            self.stack.pop()
+            self.pushed_at.pop()
+        new = rule.push[1:] if keep else rule.push
+        self.stack.extend(new)
+        self.pushed_at.extend([self.position - 1] * len(new))
+        self.state = rule.next
+
+
+def transduced(machine: Transducer, word: Iterable[str]) -> list[tuple[str, ...]]:
+    """What is written at each symbol, as far as the machine reads; what comes before the first is with it."""
+    live = Live(machine)
+    before = live.settle()
+    said: list[tuple[str, ...]] = []
+    for symbol in word:
+        written = live.feed(symbol)
+        if written is None:
+            break
+        said.append(before + written)
+        before = ()
+    return said or ([before] if before else [])
+
+
+def looks(machine: Transducer, word: Iterable[str]) -> list[tuple[int, int]]:
+    """For each symbol, as far as the machine reads: how deep the stack was where it last wrote, and how long
+    ago what it looked at there had been pushed."""
+    live = Live(machine)
+    live.settle()
+    seen: list[tuple[int, int]] = []
+    for symbol in word:
+        if live.feed(symbol) is None:
+            break
+        seen.append(live.look or (0, 0))
+    return seen
+
+
+def walk(machine: Transducer, rng: np.random.Generator, length: int) -> tuple[str, ...]:
+    """A random word of at most `length` symbols, each uniform over those that the machine can read there."""
+    live = Live(machine)
+    live.settle()
+    word: list[str] = []
+    while len(word) < length and (choices := live.readable()):
+        word.append(choices[rng.integers(len(choices))])
+        live.feed(word[-1])
+    return tuple(word)

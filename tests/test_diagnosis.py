@@ -1,0 +1,185 @@
+"""Whether a network uses its stack: edits by hand, verdicts on networks whose answer is known."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import one_hot
+
+from softstack.cell import State
+from softstack.controllers import Actions
+from softstack.formal.running import looks, transduced
+from softstack.formal.transducer import Transducer
+from softstack.lab import ablation, lengths, tasks
+from softstack.lab.cli import main
+from softstack.lab.diagnosis import VERDICTS, diagnose, judge, predict_fall
+from softstack.lab.experiments import Condition, build
+from softstack.lab.machines import MACHINES, compile_task
+from softstack.lab.train import initial
+from softstack.memory import MemoryState
+
+STACK, MEMORY, IGNORED = VERDICTS
+REGISTER = Transducer.parse("""
+    start q
+    q -> q   0 : 0 , $ -> $ 0
+    q -> q   1 : 1 , $ -> $ 1
+    q -> q   0 : 0 , 0 -> 0
+    q -> q   1 : 1 , 0 -> 1
+    q -> q   0 : 1 , 1 -> 1
+    q -> q   1 : 0 , 1 -> 0
+""")  # XOR in one state: the stack is one bit of memory
+
+
+# --- edits ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("buffered", [False, True])
+@pytest.mark.parametrize("controller", ["linear", "gru", "lstm"])
+def test_without_an_edit_the_loop_is_the_network(controller, buffered):
+    network = build(
+        Condition("parenthesis", controller, buffered=buffered, steps_per_symbol=2 if buffered else 1)
+    )
+    x = one_hot(torch.randint(5, (4, 9), generator=torch.Generator().manual_seed(0)), 5).float()
+    network.backend = "reference"
+    y, _, trace = network(x, return_trace=True)
+    ran = ablation.run(network, x, ablation.EDITS["nothing"])
+    torch.testing.assert_close(ran.y, y[:, :9])
+    for name in ("u", "d", "i", "o", "v", "x"):
+        torch.testing.assert_close(getattr(ran, name), getattr(trace, name))
+
+
+def test_edits_by_hand():
+    state = State(
+        (torch.tensor([[1.0], [2.0]]),),
+        MemoryState(torch.zeros(2, 4, 1), torch.tensor([[1.0, 0.5, 0.75, 0.5], [1.0, 1.0, 0.0, 0.0]])),
+        torch.tensor([[0.25, 0.0], [0.75, 1.0]]),
+    )
+    assert ablation.without_reads(state).r.tolist() == [[0, 0], [0, 0]]
+    assert ablation.others_reads(state).r.tolist() == [[0.75, 1], [0.25, 0]]
+    assert ablation.mean_reads(state).r.tolist() == [[0.5, 0.5], [0.5, 0.5]]
+    assert ablation.without_state(state).h[0].tolist() == [[0], [0]]
+    assert ablation.top_alone(state).memory.s.tolist() == [[0, 0, 0.5, 0.5], [0, 1, 0, 0]]
+    actions = Actions(torch.tensor([0.4]), torch.tensor(0.6), torch.tensor(0.4), torch.tensor([0.3]))
+    rounded = ablation.rounded(actions)
+    assert (rounded.u, rounded.d, rounded.i) == (1, 0, None)
+    assert rounded.v == actions.v and rounded.y == actions.y
+
+
+# --- verdicts -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("machine", "task", "verdict"),
+    [
+        (MACHINES["reversal"], "reversal", STACK),
+        (MACHINES["parenthesis"], "parenthesis", STACK),
+        (MACHINES["formula"], "formula", STACK),
+        (MACHINES["agreement"], "agreement", STACK),
+        (MACHINES["xor"], "xor", IGNORED),
+        (REGISTER, "xor", MEMORY),
+    ],
+)
+def test_verdicts_on_compiled_networks(machine, task, verdict):
+    made, trial = compile_task(machine, task)
+    found = diagnose(made.network, trial.condition, 0, strings=60)
+    assert found.verdict == verdict
+    assert found.sentence.startswith(f"Verdict: it {verdict}. It is right 100.0% of the time")
+    assert found.accuracy == found.ablated["nothing"] == 1
+    assert {accuracy for _, accuracy in found.lengths} == {1.0}
+    assert all(b.right == b.scored for b in (*found.depth, *found.distance))
+    assert sum(b.scored for b in found.depth) == sum(b.scored for b in found.distance) > 300
+    assert sum(found.histogram["u"][1:9]) == 0
+    assert found.drift[-1] < 1e-15
+    assert found.falls_at is None or found.falls_at > 1e12
+
+
+def test_a_network_without_a_stack_ignores_it():
+    condition = Condition("xor", "lstm", "none")
+    found = diagnose(initial(condition, 0), condition, 0, strings=20)
+    assert found.verdict == IGNORED
+    assert "its memory is none" in found.sentence
+
+
+def test_the_verdict_needs_all_three():
+    names = list(ablation.EDITS)
+    fine = dict.fromkeys(names, 1.0)
+
+    def said(stay=1.0, **lost):
+        ablated = {name: fine[name] - lost.get(name.replace(" ", "_"), 0) for name in names}
+        return judge(ablated, {**fine, "strengths rounded": stay})[0]
+
+    reads = dict(reads_zeroed=0.3, reads_of_others=0.2, reads_averaged=0.1)
+    assert said(**reads, beneath_the_top_hidden=0.2) == STACK
+    assert said(**reads) == MEMORY
+    assert said(0.9, **reads, beneath_the_top_hidden=0.2) == MEMORY
+    assert said(**{**reads, "reads_averaged": 0.001}, beneath_the_top_hidden=0.2) == IGNORED
+
+
+def test_where_accuracy_falls():
+    assert predict_fall([(10, 1.0), (20, 1.0)], 0.0)[0] is None
+    assert predict_fall([(10, 1.0), (20, 1.0)], 1e-3)[0] == pytest.approx(250)
+    assert predict_fall([(10, 1.0), (40, 0.98)], 0.1)[0] == pytest.approx(20)
+    assert predict_fall([(10, 0.5), (20, 0.4)], 0.1) == (10, "measured: below 99 % at the shortest length")
+
+
+# --- depth, distance and length -----------------------------------------------------------------------------
+
+
+def test_looks_by_hand():
+    assert looks(MACHINES["reversal"], "10##") == [(0, 0), (1, 0), (2, 1), (1, 3)]
+    #                                              (        [       ]: ( was pushed 2 ago     ): none open
+    assert looks(MACHINES["parenthesis"], "([])") == [(0, 0), (1, 0), (1, 2), (0, 0)]
+    assert looks(MACHINES["xor"], "101") == [(0, 0)] * 3
+
+
+@pytest.mark.parametrize("task", lengths.BUILDERS)
+@pytest.mark.parametrize("length", [2, 20, 101, 1000])
+def test_long_strings_are_of_the_task(task, length):
+    """The task's machine reads each to its end, and says its targets; lengths are what was asked for."""
+    for symbols, target in lengths.draw(task, np.random.default_rng(length), 20, length):
+        said = transduced(MACHINES[task], symbols)
+        assert len(said) == len(symbols)
+        assert all(t is None or s[-1] == t for s, t in zip(said, target, strict=True))
+        assert 0.75 * length - 5 <= len(symbols) <= length + 4
+
+
+def test_random_formulas_are_uniform_over_shapes():
+    """The 5 shapes of formulas with 4 values, by the cycle lemma equally likely."""
+    rng = np.random.default_rng(0)
+    drawn = ["".join("v" if s in "TF" else "o" for s in lengths.formula(rng, 7)) for _ in range(5000)]
+    shapes = {shape: drawn.count(shape) for shape in set(drawn)}
+    assert len(shapes) == 5
+    assert all(900 < n < 1100 for n in shapes.values())
+
+
+# --- the command --------------------------------------------------------------------------------------------
+
+
+def test_the_command_writes_figure_page_and_numbers(tmp_path, capsys):
+    for arguments in (["compile", "reversal", "--controller", "linear", "--unbuffered"],):
+        with pytest.raises(SystemExit):
+            main([*arguments, "--out", str(tmp_path)])
+    run_dir = capsys.readouterr().out.split()[0]
+    with pytest.raises(SystemExit) as end:
+        main(["diagnose", run_dir, "--strings", "30"])
+    assert end.value.code == 0
+    said = capsys.readouterr().out
+    assert "Verdict: it uses its stack as a stack" in said.splitlines()[-1]
+    found = json.loads((tmp_path / run_dir / "diagnosis.json").read_text())
+    assert found["verdict"] == STACK
+    assert found["ablated"]["reads zeroed"] < 0.7
+    assert (tmp_path / run_dir / "diagnosis.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / run_dir / "diagnosis.html").read_text()
+    assert found["sentence"] in page and "<svg" in page
+    with pytest.raises(SystemExit) as end:
+        main(["diagnose", run_dir, "--strings", "0"])
+    assert end.value.code == 2
+
+
+def test_tasks_of_machines_can_be_diagnosed():
+    made, trial = compile_task(REGISTER, str(REGISTER))
+    found = diagnose(made.network, trial.condition, 0, strings=30)
+    assert found.verdict == MEMORY
+    assert found.depth == []
+    assert tasks.find(trial.condition.task).machine == REGISTER

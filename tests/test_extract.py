@@ -1,0 +1,296 @@
+"""From networks back to machines: groups, tables and merging by hand, and compiled networks given back."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, Phase, assume, given, settings
+
+from softstack.errors import BadInput
+from softstack.formal.analysis import bound
+from softstack.formal.clusters import assign, farthest_first, grouped
+from softstack.formal.compiler import written
+from softstack.formal.equivalence import Difference, difference
+from softstack.formal.extraction import EMPTY, END, START, Act, Row, Seen, machine, tabulate
+from softstack.formal.machines import PDTS, dyck, real_time_dyck
+from softstack.formal.merging import merged
+from softstack.formal.transducer import Rule, Transducer
+from softstack.lab import tasks
+from softstack.lab.cli import main
+from softstack.lab.experiments import Condition
+from softstack.lab.extract import extract
+from softstack.lab.fidelity import Share, answers
+from softstack.lab.machines import MACHINES, compile_task
+from softstack.lab.train import initial
+from strategies import dense
+
+BRACKETS = [("(", ")"), ("[", "]")]
+
+
+# --- equivalence ------------------------------------------------------------------------------------------
+
+
+def test_machines_are_told_apart_by_a_shortest_input():
+    assert difference(PDTS["xor"], PDTS["xor"], 8) is None
+    assert difference(PDTS["xor"], PDTS["delayed_xor"], 8) == Difference(("1",), ("1",), ("0",))
+    other = Transducer(PDTS["xor"].start, [*PDTS["xor"].rules[:3], Rule("1", "1", "", "0", ("1",), ())])
+    assert difference(PDTS["xor"], other, 8).word == ("1", "1")
+    assert difference(PDTS["xor"], other, 1) is None
+
+
+def test_a_machine_without_epsilon_moves_is_the_same_machine():
+    assert difference(dyck(BRACKETS, "_"), real_time_dyck(BRACKETS, "_"), 9) is None
+    assert difference(dyck(BRACKETS), dyck(BRACKETS, "_"), 9).word == ("(", ")")
+
+
+def test_being_stuck_is_a_difference():
+    less = Transducer("q0", PDTS["reversal"].rules[:3])
+    assert difference(PDTS["reversal"], less, 5) == Difference(("1", "#"), ("1",), None)
+    assert difference(less, PDTS["reversal"], 5) == Difference(("1", "#"), None, ("1",))
+
+
+# --- groups -----------------------------------------------------------------------------------------------
+
+
+def test_groups_by_hand():
+    points = np.array([[0.0, 0.0], [0.05, 0.0], [1.0, 0.0], [1.0, 1.0], [0.95, 1.0]])
+    centres, far = farthest_first(points, 10, 0.1)
+    assert len(centres) == 3
+    assert far == pytest.approx(0.05)
+    assert farthest_first(points, 2, 0.1)[1] == pytest.approx(1)
+    which = assign(points, centres)
+    assert which[0] == which[1] and which[3] == which[4] and len(set(which)) == 3
+    assert sorted(grouped(points, 3).tolist()) == pytest.approx(np.array([[0.025, 0], [0.975, 1], [1, 0]]))
+
+
+def test_intervals_are_wilsons():
+    """Against values of the usual tables: 81 of 263, and none or all of 10."""
+    assert Share(81, 263).interval == pytest.approx((0.2553, 0.3662), abs=1e-4)
+    assert Share(0, 10).interval == pytest.approx((0, 0.2775), abs=1e-4)
+    assert Share(10, 10).interval == pytest.approx((0.7225, 1), abs=1e-4)
+    assert str(Share(1, 2)) == "50.0% [9.5%, 90.5%]"
+
+
+# --- tables and merging -----------------------------------------------------------------------------------
+
+
+def seen(x, pop, push, v, write, h=None):
+    n = len(x)
+    yes = np.ones(n, bool)
+    return Seen(
+        list(x), np.array(pop, bool), np.array(push, bool), yes, yes, np.array(v, float)[:, None],
+        np.zeros((n, 0)) if h is None else np.array(h, float)[:, None], list(write), yes,
+    )  # fmt: skip
+
+
+def test_a_table_by_hand():
+    """01## reversed; the vectors of 0 and 1 are 0.1 and 0.9."""
+    run = seen("01##", [0, 0, 1, 1], [1, 1, 0, 0], [0.1, 0.9, 0.5, 0.5], "##10")
+    table, agreed = tabulate([run], None, np.array([[0.0], [1.0]]))
+    assert agreed == 1
+    push, pop = (lambda k: Act(False, k, True, True)), Act(True, EMPTY, True, True)
+    assert table == {
+        (START, "0", EMPTY): Row(push(0), "#", True, START),
+        (START, "1", 0): Row(push(1), "#", True, START),
+        (START, "#", 1): Row(pop, "1", True, START),
+        (START, "#", 0): Row(pop, "0", True, START),
+    }
+    assert str(machine(table)).splitlines() == [
+        "start q0",
+        "q0 -> q0   # : 0 , A -> ε",
+        "q0 -> q0   # : 1 , B -> ε",
+        "q0 -> q0   0 : # , $ -> $ A",
+        "q0 -> q0   1 : # , A -> A B",
+    ]
+
+
+def test_what_is_done_most_often_wins():
+    runs = [seen("0", [0], [0], [0], "a"), seen("0", [0], [0], [0], "a"), seen("0", [0], [0], [0], "b")]
+    table, agreed = tabulate(runs, None, None)
+    assert [row.write for row in table.values()] == ["a"]
+    assert agreed == 1  # the steps are alike but for what they write
+
+
+def test_states_that_nothing_tells_apart_are_merged():
+    """XOR with each of its states split in two, by the symbol that led there."""
+    act = Act(False, EMPTY, True, True)
+    table = {}
+    for state, parity in ((START, 0), (1, 0), (2, 1), (3, 1), (4, 0)):
+        table[state, "0", EMPTY] = Row(act, str(parity), True, 1 if parity == 0 else 3)
+        table[state, "1", EMPTY] = Row(act, str(1 - parity), True, 2 if parity == 0 else 4)
+    assert difference(machine(table), PDTS["xor"], 6) is None
+    assert len(machine(table).states) == 5
+    small = machine(merged(table))
+    assert difference(small, PDTS["xor"], 6) is None
+    assert len(small.states) == 2
+
+
+def test_merging_follows_what_states_lead_to():
+    """q0 and q1 do the same on a, but lead to states that do not."""
+    act = Act(False, EMPTY, True, True)
+    table = {
+        (START, "a", EMPTY): Row(act, "x", True, 1),
+        (1, "a", EMPTY): Row(act, "x", True, 2),
+        (2, "a", EMPTY): Row(act, "y", True, 2),
+    }
+    assert len(machine(merged(table)).states) == 3
+    unasked = {**table, (2, "a", EMPTY): Row(act, "y", False, 2)}
+    assert len(machine(merged(unasked)).states) == 1
+    assert str(machine(unasked, blank="_")).splitlines()[-1] == "q2 -> q2   a : _"
+
+
+def test_evidence_is_asked_for():
+    act = Act(False, EMPTY, True, True)
+    table = {(START, "a", EMPTY): Row(act, "x", True, 1), (1, "b", EMPTY): Row(act, "y", True, 1)}
+    assert len(machine(merged(table)).states) == 1
+    assert len(machine(merged(table, evidence=1)).states) == 2
+
+
+def test_waiting_and_being_stuck_are_no_rules():
+    still = Act(False, EMPTY, False, False)
+    table = {
+        (START, "a", EMPTY): Row(Act(False, 0, True, True), "x", True, START),
+        (START, END, EMPTY): Row(still, "", False, START),
+        (START, "b", EMPTY): Row(still, "", False, 9),
+        (9, "a", EMPTY): Row(still, "", False, 9),
+        (START, "a", 0): Row(Act(True, EMPTY, False, True), "y", True, START),
+        (START, END, 0): Row(Act(True, EMPTY, False, True), "y", True, START),
+    }
+    assert machine(table).rules == (
+        Rule("q0", "", "A", "q0", ("y",), ()),
+        Rule("q0", "a", "$", "q0", ("x",), ("$", "A")),
+    )
+
+
+# --- compiled networks are given back -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("codes", ["onehot", "binary"])
+@pytest.mark.parametrize(
+    "name", ["reversal", "xor", "delayed_xor", "parenthesis", "formula", "selective_reversal"]
+)
+def test_a_compiled_network_gives_its_machine_back(name, codes):
+    made, trial = compile_task(MACHINES[name], name, codes=codes)
+    found = extract(made.network, trial.condition, 0, every_position=True)
+    assert found.explained
+    assert found.counterexample is None
+    assert found.off < 1e-9
+    assert all(s.fidelity.value == s.accuracy.value == 1 for s in found.scores)
+    assert [s.factor for s in found.scores] == [1, 2, 10]
+    assert difference(MACHINES[name], found.machine, 7) is None
+    assert len(found.machine.states) <= len(MACHINES[name].states) + 1
+
+
+def test_agreement_is_given_back():
+    made, trial = compile_task(MACHINES["agreement"], "agreement")
+    found = extract(made.network, trial.condition, 0, every_position=True, strings=800)
+    assert difference(MACHINES["agreement"], found.machine, 12) is None
+    assert len(found.machine.states) <= 12
+
+
+@pytest.mark.parametrize("controller", ["linear", "lstm"])
+def test_without_buffers(controller):
+    made, trial = compile_task(MACHINES["reversal"], "reversal", controller=controller, buffered=False)
+    found = extract(made.network, trial.condition, 0)
+    assert len(found.machine.states) == 1
+    assert difference(MACHINES["reversal"], found.machine, 8) is None  # unscored positions are blank, #, too
+
+
+def tame(pdt):
+    """Whether a machine is a task: it reads, writes, and its ε-moves end."""
+    try:
+        bound(pdt)
+    except BadInput:
+        return False
+    return bool(pdt.alphabet) and bool(written(pdt))
+
+
+@settings(deadline=None, max_examples=6, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@given(dense())
+def test_random_machines_are_given_back(pdt):
+    assume(tame(pdt))
+    try:
+        made, trial = compile_task(pdt, str(pdt))
+        found = extract(made.network, trial.condition, 0, states=64, strings=100, every_position=True)
+    except BadInput as error:
+        assert "too few distinct" in str(error) or "hardly ever" in str(error)
+        return
+    assert found.counterexample is None, str(pdt)
+    assert difference(pdt, found.machine, 6) is None, f"{pdt}\n\n{found.machine}"
+
+
+# --- networks that are no machines --------------------------------------------------------------------------
+
+
+def test_an_untrained_network_says_how_far_from_saturated_it_is():
+    condition = Condition("parenthesis", "linear")
+    found = extract(initial(condition, 0), condition, 0, strings=60)
+    if found.machine is None:
+        assert "too far from saturated" in found.sentence
+        assert f"{found.off:.3f}" in found.sentence
+    assert found.off > 0.1
+    assert not found.explained
+
+
+def test_no_machine_that_small_explains_it():
+    made, trial = compile_task(MACHINES["agreement"], "agreement")
+    found = extract(made.network, trial.condition, 0, states=2, every_position=True, strings=200)
+    assert not found.explained
+    assert found.machine is None or found.counterexample is not None
+    assert "at most 2 states" in found.sentence
+
+
+def test_a_counterexample_is_one():
+    """Where a network and the machine read off it differ, the network does say what is claimed."""
+    made, trial = compile_task(MACHINES["formula"], "formula", buffered=False)
+    generator = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for p in made.network.parameters():
+            p.mul_(0.2).add_(torch.randn(p.shape, generator=generator) * 1.0)
+    found = extract(made.network, trial.condition, 0, states=3, strings=100)
+    assert not found.explained
+    if found.counterexample is not None:
+        word, position, ours, theirs = found.counterexample
+        assert (
+            answers(made.network, trial.condition, [tasks.find("formula").example(word)])[0][position]
+            == theirs
+        )
+        assert ours != theirs
+
+
+@pytest.mark.parametrize("size", ["states", "symbols", "strings"])
+def test_sizes_must_be_positive(size):
+    condition = Condition("xor", "linear")
+    with pytest.raises(BadInput, match=size):
+        extract(initial(condition, 0), condition, 0, **{size: 0})
+
+
+def test_the_command_writes_the_machine(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["compile", "parenthesis", "--out", str(tmp_path)])
+    run_dir = capsys.readouterr().out.split()[0]
+    with pytest.raises(SystemExit) as end:
+        main(["extract", run_dir, "--strings", "150", "--every-position"])
+    assert end.value.code == 0
+    said = capsys.readouterr().out
+    assert "fidelity 100.0% [" in said
+    assert "A PDT of 2 states, 2 stack symbols and 7 rules explains the network" in said
+    found = json.loads((tmp_path / run_dir / "extracted.json").read_text())
+    back = Transducer.parse((tmp_path / run_dir / "extracted.pdt").read_text())
+    assert found["machine"] == str(back)
+    assert difference(back, MACHINES["parenthesis"], 8) is None
+    assert (tmp_path / run_dir / "extracted.svg").read_text().startswith("<svg")
+
+
+def test_a_stack_that_is_not_read_is_left_out():
+    """XOR in the state, by a network that also pushes its state at every step and never looks."""
+    made, trial = compile_task(MACHINES["xor"], "xor", buffered=False)
+    heads = made.network.cell.heads
+    with torch.no_grad():
+        heads.bias_of("d").fill_(50)
+        heads.weight[heads.rows("v")] = 50 * (heads.weight[heads.rows("y")][:1] > 0).float()
+    found = extract(made.network, trial.condition, 0, strings=100)
+    assert found.explained
+    assert found.machine.stack_symbols == ("$",)
+    assert difference(found.machine, MACHINES["xor"], 8) is None
