@@ -82,12 +82,16 @@ def curves(runs: Sequence[store.Run], marked: dict[int, str], what: str) -> str:
         parts.append(f'<polyline class="{kind}" points="{points}"><title>seed {run.seed}</title></polyline>')
         if kind != "other":
             end, place = values[run.seed][-1], x(len(run.epochs))
-            at = y(end) + 4
-            while any(abs(at - other) < 15 for other in taken):
-                at += 15 if at < HEIGHT / 2 else -15
+            at = _free(y(end) + 4, taken)
             taken.append(at)
             parts.append(_text(place + 5, at, kind, "start strong"))
     return _svg(parts, f"{'Dev accuracy' if what == 'dev' else 'Loss'} of {len(runs)} trials by epoch")
+
+
+def _free(at: float, taken: Sequence[float]) -> float:
+    """The place nearest to `at` for a name that meets no other; there are three at most."""
+    places = (at + 15 * step for step in (0, 1, -1, 2, -2, 3, -3))
+    return next(place for place in places if all(abs(place - other) >= 15 for other in taken))
 
 
 def boxes(runs: Sequence[store.Run], paper: Row | None) -> str:
