@@ -96,3 +96,11 @@ def test_rows_lead_to_their_pages(tmp_path):
         assert all(f"{place} of 5" in text for place in row_page.PLACES)
         assert text.count("<polyline") == 2 * len(DEV)
         assert ('class="paper' in text) == (link == "row-7.html")
+
+
+def test_names_of_curves_that_end_together_are_set_apart():
+    taken = []
+    for _ in range(3):
+        taken.append(row_page._free(100.0, taken))
+    assert taken == [100, 115, 85]
+    assert row_page._free(107.0, taken) == 137  # neither between two of them nor back and forth
