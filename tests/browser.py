@@ -7,7 +7,8 @@ import pytest
 
 from softstack.lab import network_page, store
 from softstack.lab.experiments import Condition
-from softstack.lab.train import Epoch, Trial, initial, train
+from softstack.lab.resume import fresh
+from softstack.lab.train import Epoch, Trial, initial, stream, train
 
 REVERSAL = Condition("reversal", "linear", "stack")
 XOR = Condition(
@@ -53,7 +54,19 @@ def untrained(run_root):
     def made(condition, seed=0):
         weights = dict(initial(condition, seed).state_dict())
         return store.load(
-            store.save(run_root, Trial(condition, seed, [Epoch(1.0, 0.5)], 0.5, 0.5, weights, 0.1))
+            store.save(
+                run_root,
+                Trial(
+                    condition,
+                    seed,
+                    [Epoch(1.0, 0.5)],
+                    0.5,
+                    0.5,
+                    weights,
+                    0.1,
+                    fresh(weights, stream(seed, "order")),
+                ),
+            )
         )
 
     return made

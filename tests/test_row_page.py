@@ -6,7 +6,8 @@ import pytest
 
 from softstack.lab import report, row_page, store
 from softstack.lab.experiments import TABLE_1, corrected
-from softstack.lab.train import Epoch, Trial, initial
+from softstack.lab.resume import fresh
+from softstack.lab.train import Epoch, Trial, initial, stream
 
 DEV = (0.5, 1.0, 0.75, 0.9, 0.7)
 
@@ -17,7 +18,21 @@ def made(root, condition):
         epochs = [Epoch(3.0 - n, dev * n / 3) for n in range(1, 4 if seed else 6)]
         weights = dict(initial(condition, seed).state_dict())
         runs.append(
-            store.load(store.save(root, Trial(condition, seed, epochs, dev, dev - 0.2, weights, 0.1)))
+            store.load(
+                store.save(
+                    root,
+                    Trial(
+                        condition,
+                        seed,
+                        epochs,
+                        dev,
+                        dev - 0.2,
+                        weights,
+                        0.1,
+                        fresh(weights, stream(seed, "order")),
+                    ),
+                )
+            )
         )
     return runs
 

@@ -16,8 +16,9 @@ from softstack.formal.machines import PDTS
 from softstack.lab import network_page, store, tasks
 from softstack.lab.data import check_symbols
 from softstack.lab.experiments import Condition, build
+from softstack.lab.resume import fresh
 from softstack.lab.tasks import TASKS, agreement, formula, parenthesis
-from softstack.lab.train import Epoch, Trial
+from softstack.lab.train import Epoch, Trial, stream
 from softstack.memory import MEMORIES
 
 pytestmark = needs_chromium
@@ -48,7 +49,21 @@ def random_network(condition, size):
 
 
 def saved(root, condition, weights, seed=0):
-    return store.load(store.save(root, Trial(condition, seed, [Epoch(1.0, 0.5)], 0.5, 0.5, weights, 0.1)))
+    return store.load(
+        store.save(
+            root,
+            Trial(
+                condition,
+                seed,
+                [Epoch(1.0, 0.5)],
+                0.5,
+                0.5,
+                weights,
+                0.1,
+                fresh(weights, stream(seed, "order")),
+            ),
+        )
+    )
 
 
 @pytest.fixture(scope="module")
