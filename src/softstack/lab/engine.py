@@ -212,6 +212,8 @@ def _dispatch(
             store.put(root, unit.condition, made)
             yield Done(unit, seconds)
         unsaved.clear()
+        if not (waiting or running):
+            break  # without waiting for news that nobody will send
         try:
             key, what = events.get(timeout=TICK)
         except queue.Empty:
