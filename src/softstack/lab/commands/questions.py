@@ -90,7 +90,7 @@ def compare(
 
     softstack compare "controller = 'lstm'" "controller = 'gru'" runs/mine
 
-    softstack compare reversal-linear-stack-003f62b9 reversal-lstm-stack-9dde58a0 runs/table1
+    softstack compare "task = 'xor' and buffered = true" "task = 'xor' and buffered = false" runs/table1
 
     Parameters
     ----------
