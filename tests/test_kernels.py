@@ -285,7 +285,12 @@ def test_exports(generator):
     x = torch.randn(2, 6, 3, generator=generator, **DOUBLE)
     exported = torch.export.export(net, (x,))
     assert any("softstack.rnn" in str(node.target) for node in exported.graph.nodes)
-    assert_close(exported.module()(x)[0], net(x)[0])
+    made, ours = exported.module()(x)[0], net(x)[0]
+    assert_close(made, ours)
+    parameters = list(net.parameters())  # which the exported module shares
+    gradients = torch.autograd.grad(made.sum(), parameters)
+    for got, expected in zip(gradients, torch.autograd.grad(ours.sum(), parameters), strict=True):
+        assert_close(got, expected)
 
 
 def test_twice_is_refused_in_a_sentence(generator):

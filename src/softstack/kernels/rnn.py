@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from softstack.errors import BadInput
-from softstack.kernels.scan import arrays, fold, native
+from softstack.kernels.scan import arrays, native, operator
 
 CORES = {"linear": 0, "rnn": 1, "gru": 2, "lstm": 3}
 MEMORIES = {"stack": 0, "queue": 1, "none": 2}
@@ -54,29 +54,7 @@ def shapes(
     return [(P, B, T, K), *state, (P, B, T if buffered else 0), (P, size)], links
 
 
-@torch.library.custom_op("softstack::rnn", mutates_args=())
-def rnn_op(
-    x: Tensor, W: Tensor, b: Tensor, Wh: Tensor, bn: Tensor, Wo: Tensor, bo: Tensor,
-    V0: Tensor, s0: Tensor, h0: Tensor, c0: Tensor, r0: Tensor, lengths: Tensor,
-    strengths0: Tensor, i0: Tensor,
-    core: int, memory: int, steps: int, ragged: bool, buffered: bool, gpu: bool,
-) -> list[Tensor]:  # fmt: skip
-    """y (P, B, T, K), the final h, c, r, V, s, strengths and i, the output strengths o (P, B, T), and what
-    the backward pass needs: tape and links."""
-    sizes, size = shapes(x, b, bo, V0, h0, c0, r0, core, memory, steps, buffered, gpu)
-    y, h, c, r, V, s, strengths, i, o, tape = made = [x.new_empty(shape) for shape in sizes]
-    links = x.new_empty(x.shape[0], size, dtype=torch.int32)
-    V[:, :, : V0.shape[2]] = V0
-    given = (x, W, b, Wh, bn, Wo, bo, h0, c0, r0, s0, strengths0, i0, lengths)
-    native("rnn", gpu).forward(
-        core, memory, ragged, buffered, *arrays((z.contiguous() for z in given), gpu),
-        *arrays((V, s, strengths, y, o, h, c, r, i, tape, links), gpu),
-    )  # fmt: skip
-    return [*made, links]
-
-
-@rnn_op.register_fake
-def _(
+def _results(
     x: Tensor, W: Tensor, b: Tensor, Wh: Tensor, bn: Tensor, Wo: Tensor, bo: Tensor,
     V0: Tensor, s0: Tensor, h0: Tensor, c0: Tensor, r0: Tensor, lengths: Tensor,
     strengths0: Tensor, i0: Tensor,
@@ -86,7 +64,45 @@ def _(
     return [*(x.new_empty(shape) for shape in sizes), x.new_empty(x.shape[0], size, dtype=torch.int32)]
 
 
-@torch.library.custom_op("softstack::rnn_backward", mutates_args=())
+@operator("rnn", _results)
+def rnn_op(
+    x: Tensor, W: Tensor, b: Tensor, Wh: Tensor, bn: Tensor, Wo: Tensor, bo: Tensor,
+    V0: Tensor, s0: Tensor, h0: Tensor, c0: Tensor, r0: Tensor, lengths: Tensor,
+    strengths0: Tensor, i0: Tensor,
+    core: int, memory: int, steps: int, ragged: bool, buffered: bool, gpu: bool,
+) -> list[Tensor]:  # fmt: skip
+    """y (P, B, T, K), the final h, c, r, V, s, strengths and i, the output strengths o (P, B, T), and what
+    the backward pass needs: tape and links."""
+    made = _results(
+        x, W, b, Wh, bn, Wo, bo, V0, s0, h0, c0, r0, lengths, strengths0, i0,
+        core, memory, steps, ragged, buffered, gpu,
+    )  # fmt: skip
+    y, h, c, r, V, s, strengths, i, o, tape, links = made
+    V[:, :, : V0.shape[2]] = V0
+    given = (x, W, b, Wh, bn, Wo, bo, h0, c0, r0, s0, strengths0, i0, lengths)
+    native("rnn", gpu).forward(
+        core, memory, ragged, buffered, *arrays((z.contiguous() for z in given), gpu),
+        *arrays((V, s, strengths, y, o, h, c, r, i, tape, links), gpu),
+    )  # fmt: skip
+    return made
+
+
+def _gradients(
+    x: Tensor, W: Tensor, Wh: Tensor, Wo: Tensor, s0: Tensor, lengths: Tensor, strengths0: Tensor, i0: Tensor,
+    V: Tensor, s: Tensor, strengths: Tensor, tape: Tensor, links: Tensor,
+    gy: Tensor, gh: Tensor, gc: Tensor, gr: Tensor, gV: Tensor, gs: Tensor, gstrengths: Tensor, gi: Tensor,
+    go: Tensor,
+    core: int, memory: int, ragged: bool, buffered: bool, to_x: bool, gpu: bool,
+) -> list[Tensor]:  # fmt: skip
+    P, B, T, _ = gy.shape
+    m, H = gr.shape[2], gh.shape[2]
+    n = V.shape[2] - (0 if memory == MEMORIES["none"] else T)
+    weights = [W.shape, W.shape[:2], Wh.shape, (P, H), Wo.shape, (P, Wo.shape[1] if H else 0)]
+    state = [(P, B, n, m), (P, B, n), gh.shape, gc.shape, gr.shape, gstrengths.shape, gi.shape]
+    return [gy.new_empty(shape) for shape in [x.shape, *weights, *state]]
+
+
+@operator("rnn_backward", _gradients)
 def rnn_backward_op(
     x: Tensor, W: Tensor, Wh: Tensor, Wo: Tensor, s0: Tensor, lengths: Tensor, strengths0: Tensor, i0: Tensor,
     V: Tensor, s: Tensor, strengths: Tensor, tape: Tensor, links: Tensor,
@@ -111,34 +127,6 @@ def rnn_backward_op(
     gh, gc, gr, gV, gs, gi, gstrengths = state
     first = (gV[:, :, :n].clone(), gs[:, :, :n].clone(), gh, gc, gr, gstrengths, gi)
     return [gx, gW, gb, gWh, gbn, gWo, gbo, *first]
-
-
-@rnn_backward_op.register_fake
-def _(
-    x: Tensor, W: Tensor, Wh: Tensor, Wo: Tensor, s0: Tensor, lengths: Tensor, strengths0: Tensor, i0: Tensor,
-    V: Tensor, s: Tensor, strengths: Tensor, tape: Tensor, links: Tensor,
-    gy: Tensor, gh: Tensor, gc: Tensor, gr: Tensor, gV: Tensor, gs: Tensor, gstrengths: Tensor, gi: Tensor,
-    go: Tensor,
-    core: int, memory: int, ragged: bool, buffered: bool, to_x: bool, gpu: bool,
-) -> list[Tensor]:  # fmt: skip
-    P, B, T, _ = gy.shape
-    m, H = gr.shape[2], gh.shape[2]
-    n = V.shape[2] - (0 if memory == MEMORIES["none"] else T)
-    weights = [W.shape, W.shape[:2], Wh.shape, (P, H), Wo.shape, (P, Wo.shape[1] if H else 0)]
-    state = [(P, B, n, m), (P, B, n), gh.shape, gc.shape, gr.shape, gstrengths.shape, gi.shape]
-    return [gy.new_empty(shape) for shape in [x.shape, *weights, *state]]
-
-
-def _folded(op: Any) -> Any:
-    def rule(info: Any, in_dims: Any, *arguments: Any) -> tuple[Any, Any]:
-        outputs, dims = fold(info, in_dims, arguments, op)
-        return list(outputs), list(dims)
-
-    return rule
-
-
-rnn_op.register_vmap(_folded(rnn_op))
-rnn_backward_op.register_vmap(_folded(rnn_backward_op))
 
 
 class RNNBackward(torch.autograd.Function):
@@ -209,6 +197,11 @@ class RNN(torch.autograd.Function):
         # to be differentiated again it must say that it cannot be; that costs, so only where it may be
         made = RNNBackward.apply(*arguments) if torch.is_grad_enabled() else rnn_backward_op(*arguments)  # type: ignore[no-untyped-call]  # torch's apply
         return (*made[:12], None, *made[12:], None, None, None, None, None, None)
+
+
+torch.library.register_autograd(
+    "softstack::rnn", lambda ctx, gradients: RNN.backward(ctx, *gradients), setup_context=RNN.setup_context
+)
 
 
 class Weights(NamedTuple):

@@ -1,11 +1,12 @@
 """stack_scan and queue_scan as PyTorch operators: `softstack::scan` and its backward.
 
-Each is a custom operator, so that torch.compile and torch.export see one node, under an autograd.Function, so
+Each is an operator, so that torch.compile and torch.export see one node, under an autograd.Function, so
 that torch.func does. A vmapped axis is folded into the batch.
 """
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from softstack.errors import BadInput
 
-Log = tuple[Tensor, Tensor, Tensor, Tensor]
+Six = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
 
 
 def native(name: str, gpu: bool) -> Any:
@@ -23,36 +24,67 @@ def native(name: str, gpu: bool) -> Any:
 
 def arrays(tensors: Iterable[Tensor], gpu: bool) -> list[Any]:
     """As that takes them."""
-    return [x if gpu else x.numpy() for x in tensors]
+    return [x if gpu else x.detach().numpy() for x in tensors]
 
 
-@torch.library.custom_op("softstack::scan", mutates_args=())
-def scan_op(
-    V: Tensor, u: Tensor, d: Tensor, s0: Tensor, lengths: Tensor, lifo: bool, gpu: bool
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+def fold(op: Any, info: Any, in_dims: tuple[int | None, ...], *arguments: Any) -> tuple[Any, Any]:
+    """vmap of an operator whose tensors all begin with a batch axis: the new axis joins that one."""
+    size = info.batch_size
+    folded = []
+    for x, dim in zip(arguments, in_dims, strict=True):
+        if isinstance(x, Tensor):
+            x = x.expand(size, *x.shape) if dim is None else x.movedim(dim, 0)
+            x = x.flatten(0, 1)
+        folded.append(x)
+    outputs = op(*folded)
+    return type(outputs)(x.unflatten(0, (size, -1)) for x in outputs), type(outputs)(0 for _ in outputs)
+
+
+def operator(name: str, fake: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
+    """The operator softstack::name, whose results look like those of `fake`. As torch.library.custom_op, but
+    that has the first call import torch._dynamo: a second of every process."""
+
+    def register(function: Callable[..., Any]) -> Any:
+        full = f"softstack::{name}"
+        schema = torch.library.infer_schema(function, mutates_args=())
+        torch.library.define(full, schema, tags=(torch.Tag.pt2_compliant_tag,))
+        torch.library.impl(full, ("cpu", "cuda"), function)
+        torch.library.register_fake(full, fake)
+        op = getattr(torch.ops.softstack, name).default
+        torch.library.register_vmap(full, partial(fold, op))
+        return op
+
+    return register
+
+
+def _results(V: Tensor, u: Tensor, d: Tensor, s0: Tensor, lengths: Tensor, lifo: bool, gpu: bool) -> Six:
+    (B, N, m), T = V.shape, u.shape[1]
+    link, first = (V.new_empty(B, length, dtype=torch.int32) for length in (N, T + 1))
+    return V.new_empty(B, T, m), V.new_empty(B, N), link, V.new_empty(B, N), first, V.new_empty(B, T + 1)
+
+
+@operator("scan", _results)
+def scan_op(V: Tensor, u: Tensor, d: Tensor, s0: Tensor, lengths: Tensor, lifo: bool, gpu: bool) -> Six:
     """V (B, N, m) with the vectors to push in its last T slots, u and d (B, T), s0 (B, N - T), lengths (B,).
 
     r (B, T, m), the final strengths (B, N), and the log for the backward pass: link, level,
     first and top.
     """
     given = [x.contiguous() for x in (V, u, d, s0, lengths)]
-    made = [V.new_empty(V.shape[0], u.shape[1], V.shape[2]), V.new_empty(V.shape[:2]), *_log(V, u)]
+    made = _results(V, u, d, s0, lengths, lifo, gpu)
     native("scan", gpu).forward(*arrays(given, gpu), lifo, *arrays(made, gpu))
-    return tuple(made)  # type: ignore[return-value]  # of six
+    return made
 
 
-def _log(V: Tensor, u: Tensor) -> Log:
-    (B, N), steps = V.shape[:2], u.shape[1] + 1
-    link, first = (V.new_empty(B, length, dtype=torch.int32) for length in (N, steps))
-    return link, V.new_empty(B, N), first, V.new_empty(B, steps)
+def _gradients(
+    V: Tensor, u: Tensor, d: Tensor, s0: Tensor, lengths: Tensor, lifo: bool, gpu: bool,
+    s: Tensor, link: Tensor, level: Tensor, first: Tensor, top: Tensor, gr: Tensor, gs: Tensor,
+) -> Any:  # fmt: skip
+    (B, T), N = u.shape, V.shape[1]
+    return V.new_empty(V.shape), u.new_empty(B, T), u.new_empty(B, T), s.new_empty(B, N - T)
 
 
-@scan_op.register_fake
-def _(V: Tensor, u: Tensor, d: Tensor, s0: Tensor, lengths: Tensor, lifo: bool, gpu: bool) -> Any:
-    return V.new_empty(V.shape[0], u.shape[1], V.shape[2]), V.new_empty(V.shape[:2]), *_log(V, u)
-
-
-@torch.library.custom_op("softstack::scan_backward", mutates_args=())
+@operator("scan_backward", _gradients)
 def scan_backward_op(
     V: Tensor, u: Tensor, d: Tensor, s0: Tensor, lengths: Tensor, lifo: bool, gpu: bool,
     s: Tensor, link: Tensor, level: Tensor, first: Tensor, top: Tensor, gr: Tensor, gs: Tensor,
@@ -65,32 +97,6 @@ def scan_backward_op(
     native("scan", gpu).backward(*ready[:5], lifo, *ready[5:])
     gs, gV, gu, gd = made
     return gV, gu, gd, gs[:, : V.shape[1] - u.shape[1]].clone()
-
-
-@scan_backward_op.register_fake
-def _(
-    V: Tensor, u: Tensor, d: Tensor, s0: Tensor, lengths: Tensor, lifo: bool, gpu: bool,
-    s: Tensor, link: Tensor, level: Tensor, first: Tensor, top: Tensor, gr: Tensor, gs: Tensor,
-) -> Any:  # fmt: skip
-    (B, T), N = u.shape, V.shape[1]
-    return V.new_empty(V.shape), u.new_empty(B, T), u.new_empty(B, T), s.new_empty(B, N - T)
-
-
-def fold(info: Any, in_dims: tuple[int | None, ...], arguments: tuple[Any, ...], op: Any) -> tuple[Any, Any]:
-    """vmap of an operator whose tensors all begin with a batch axis: the new axis joins that one."""
-    size = info.batch_size
-    folded = []
-    for x, dim in zip(arguments, in_dims, strict=True):
-        if isinstance(x, Tensor):
-            x = x.expand(size, *x.shape) if dim is None else x.movedim(dim, 0)
-            x = x.flatten(0, 1)
-        folded.append(x)
-    outputs = op(*folded)
-    return tuple(x.unflatten(0, (size, -1)) for x in outputs), tuple(0 for _ in outputs)
-
-
-scan_op.register_vmap(lambda info, in_dims, *x: fold(info, in_dims, x, scan_op))
-scan_backward_op.register_vmap(lambda info, in_dims, *x: fold(info, in_dims, x, scan_backward_op))
 
 
 class ScanBackward(torch.autograd.Function):
@@ -140,6 +146,9 @@ class Scan(torch.autograd.Function):
         # to be differentiated again it must say that it cannot be; that costs, so only where it may be
         made = ScanBackward.apply(*arguments) if torch.is_grad_enabled() else scan_backward_op(*arguments)  # type: ignore[no-untyped-call]  # torch's apply
         return (*made, None, None, None)
+
+
+torch.library.register_autograd("softstack::scan", Scan.backward, setup_context=Scan.setup_context)
 
 
 def scan(
