@@ -165,7 +165,7 @@ def test_a_read_only_run_root(undisturbed, small_disk, tmp_path):
     file.write_bytes(dumps(SWEEP))
     subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
     said = subprocess.run(
-        [sys.executable, "-m", "softstack.lab.cli", "sweep", file, "--out", disk, "--engine", "inline"],
+        [sys.executable, "-m", "softstack", "sweep", file, "--out", disk, "--engine", "inline"],
         capture_output=True,
         text=True,
     )
@@ -227,7 +227,7 @@ def test_a_clock_that_jumps(undisturbed, tmp_path):
         [
             sys.executable,
             "-m",
-            "softstack.lab.cli",
+            "softstack",
             "sweep",
             "mine.toml",
             "--out",

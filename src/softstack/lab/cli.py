@@ -443,7 +443,3 @@ def _sentence(error: BaseException) -> str:
     what = error.strerror or str(error)
     about = f"{error.filename}: " if error.filename else ""
     return f"{about}{what[:1].lower()}{what[1:]}; nothing already on disk was changed"
-
-
-if __name__ == "__main__":
-    main()

@@ -172,7 +172,7 @@ def _dispatch(
     events: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()  # (attempt, a future or (epoch, left))
     client.subscribe_topic(token, lambda event: events.put((event[1][0], event[1][1:])))
     running: dict[int, _Attempt] = {}
-    unsaved: list[tuple[Unit, dict[int, store.Files], float]] = []
+    finished: list[_Attempt] = []  # whose trials are with their workers still
     shunned: set[str] = set()
     number, looked, workers = 0, -TICK, set[str]()
 
@@ -184,7 +184,7 @@ def _dispatch(
         else:
             yield Failure(attempt.part, "\n".join(log) + "\n")
 
-    while waiting or running or unsaved:
+    while waiting or running or finished:
         now = time.monotonic()
         if now - looked >= TICK or not workers:
             looked = now
@@ -200,6 +200,8 @@ def _dispatch(
                     else:
                         yield from ended(attempt, "the worker died")
         for worker in workers - shunned - {attempt.worker for attempt in running.values()}:
+            if finished and waiting and waiting[0].log:
+                break  # what killed a worker once must not take finished trials with another
             part, done = _next(waiting, root)
             yield from done
             if part is None:
@@ -208,10 +210,15 @@ def _dispatch(
             future = _submit(client, number, part.unit, worker, engine, root, token)
             future.add_done_callback(lambda future, number=number: events.put((number, future)))
             running[number] = _Attempt(part, part.unit, future, worker, time.monotonic())
-        for unit, made, seconds in unsaved:  # now that everyone has work
-            store.put(root, unit.condition, made)
-            yield Done(unit, seconds)
-        unsaved.clear()
+        for attempt in finished:  # now that everyone has work
+            made_or_none = _handed_over(attempt.future)
+            if made_or_none:
+                made, seconds = made_or_none
+                store.put(root, attempt.part.condition, made)
+                yield Done(attempt.part, seconds)
+            else:
+                yield from ended(attempt, "the worker died before it handed its trials over")
+        finished.clear()
         if not (waiting or running):
             break  # without waiting for news that nobody will send
         try:
@@ -229,11 +236,7 @@ def _dispatch(
             continue
         del running[key]
         if what.status == "finished":
-            made_or_none = _handed_over(what)
-            if made_or_none:
-                unsaved.append((attempt.part, *made_or_none))
-            else:
-                yield from ended(attempt, "the worker died before it handed its trials over")
+            finished.append(attempt)
         elif what.status == "error":
             yield from _error(attempt, what.exception(), what.traceback(), ended)
         else:
