@@ -150,6 +150,33 @@ def test_networks(network, controller, memory, dtype, B, T, before, ragged, gene
     compare("cpu", network, controller, memory, dtype, B, T, before, ragged, generator)
 
 
+@pytest.mark.parametrize("controller", ["linear", "lstm"])
+@pytest.mark.parametrize("memory", SCANS)
+@pytest.mark.parametrize(("T", "before"), [(124, 4), (125, 4), (140, 0)])
+def test_networks_of_many_steps(controller, memory, T, before, generator):
+    """About where chains take over from rows."""
+    compare("cpu", "plain", controller, memory, torch.float64, 3, T, before, True, generator)
+
+
+@pytest.mark.parametrize("memory", SCANS)
+@pytest.mark.parametrize("T", [30, 140])
+@pytest.mark.parametrize("ragged", [False, True])
+def test_ties_in_networks(memory, T, ragged, generator):
+    """Strengths of exactly 1/2 and 1, straight from the input: pops that end between cells, and full reads."""
+    net = ss.StackRNN(6, 2, "linear", memory=memory, memory_size=2, **DOUBLE)
+    weight, bias = net.parameters()
+    with torch.no_grad():
+        weight.copy_(torch.eye(6, 8, **DOUBLE))
+        bias.zero_()
+    x = torch.randn(4, T, 6, generator=generator, **DOUBLE)
+    x[..., :2] = 60 * torch.randint(0, 2, (4, T, 2), generator=generator)
+    lengths = torch.tensor([0, 7, T, T - 1]) if ragged else None
+    state = net(x[:, :5])[1]
+    coefficients = []
+    theirs = outcome(net, "reference", x, state, lengths, coefficients)
+    agree(outcome(net, "cpu", x, state, lengths, coefficients), theirs)
+
+
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("controller", CORES)
 @pytest.mark.parametrize("memory", MEMORIES)
@@ -342,24 +369,37 @@ def test_exp_sigmoid_and_tanh():
     from numba import njit
 
     from softstack.kernels.cpu_math import exp, sigmoid, tanh
+    from softstack.kernels.cpu_row import load, store
 
     @njit
     def over(x, a, b, c):
+        for i in range(0, len(x), 16):
+            row = load(x, i)
+            store(a, i, exp(row))
+            store(b, i, sigmoid(row))
+            store(c, i, tanh(row))
+
+    @njit
+    def one_by_one(x, a):
         for i in range(len(x)):
-            a[i], b[i], c[i] = exp(x[i]), sigmoid(x[i]), tanh(x[i])
+            a[i] = exp(x[i])
 
     for real, most in ((np.float32, 87), (np.float64, 700)):
-        x = np.concatenate([np.linspace(-most, most, 20001), [0.0, -1e-9, 1e-3]]).astype(real)
+        x = np.concatenate([np.linspace(-most, most, 20000), np.resize([0.0, -1e-9, 1e-3], 16)]).astype(real)
         made = [np.empty_like(x) for _ in range(3)]
         over(x, *made)
+        alone = np.empty_like(x)
+        one_by_one(x, alone)
+        np.testing.assert_array_equal(alone, made[0])
         wide = x.astype(np.float64)
         eps = np.finfo(real).eps
         np.testing.assert_allclose(made[0], np.exp(wide), rtol=2 * eps)
         np.testing.assert_allclose(made[1], 1 / (1 + np.exp(-wide)), rtol=3 * eps)
         np.testing.assert_allclose(made[2], np.tanh(wide), rtol=0, atol=3 * eps)
-        far = np.array([-1e5, 1e5], dtype=real)
+        far = np.resize(np.array([-1e5, 1e5, np.nan], dtype=real), 16)
         ends = [np.empty_like(far) for _ in range(3)]
         over(far, *ends)
         assert ends[1][1] == 1
         assert ends[1][0] < 1e-37
-        assert ends[2].tolist() == [-1, 1]
+        assert ends[2][:2].tolist() == [-1, 1]
+        assert all(np.isnan(end[2]) for end in ends)

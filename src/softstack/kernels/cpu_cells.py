@@ -4,115 +4,125 @@ from numba import njit
 
 from softstack.kernels.cpu_lanes import LANES
 from softstack.kernels.cpu_math import sigmoid, tanh
+from softstack.kernels.cpu_memory import inline
+from softstack.kernels.cpu_row import full, load, store, times_plus
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**inline)
 def sigmoids(y, x):
-    for i in range(y.shape[0]):
-        y[i] = sigmoid(x[i])
+    for i in range(0, y.shape[0], LANES):
+        store(y, i, sigmoid(load(x, i)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**inline)
 def tanhs(y, x):
-    for i in range(y.shape[0]):
-        y[i] = tanh(x[i])
+    for i in range(0, y.shape[0], LANES):
+        store(y, i, tanh(load(x, i)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**inline)
 def copy(y, x):
-    for i in range(y.shape[0]):
-        y[i] = x[i]
+    for i in range(0, y.shape[0], LANES):
+        store(y, i, load(x, i))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**inline)
+def zero(y):
+    for i in range(0, y.shape[0], LANES):
+        store(y, i, full(y, 0.0))
+
+
+@njit(**inline)
 def unsquash(g, y):
     """The gradient before a sigmoid, from that after it, which was y."""
-    for i in range(g.shape[0]):
-        g[i] *= y[i] * (1 - y[i])
+    one = full(y, 1.0)
+    for i in range(0, g.shape[0], LANES):
+        after = load(y, i)
+        store(g, i, load(g, i) * (after * (one - after)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**inline)
 def untanh(g, after, y):
     """The gradient before a tanh, from that after it, which was y."""
-    for i in range(g.shape[0]):
-        g[i] = after[i] * (1 - y[i] * y[i])
+    one = full(y, 1.0)
+    for i in range(0, g.shape[0], LANES):
+        was = load(y, i)
+        store(g, i, load(after, i) * times_plus(-was, was, one))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def lstm_cell(c, was, gates):
-    """c_t = f c_{t-1} + i g."""
-    n = c.shape[0]
-    into, forget, new = gates[:n], gates[n : 2 * n], gates[2 * n : 3 * n]
-    for i in range(n):
-        c[i] = forget[i] * was[i] + into[i] * new[i]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def lstm_hidden(h, c, gates):
-    """h_t = o tanh(c_t)."""
-    n = c.shape[0]
-    give = gates[3 * n :]
-    for i in range(n):
-        h[i] = give[i] * tanh(c[i])
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def lstm_backward(pre, gc, gh, c, was, gates):
-    """From gh and gc of step t: pre, of what the gates squash, and gc of step t - 1."""
-    n = c.shape[0]
-    into, forget, new, give = gates[:n], gates[n : 2 * n], gates[2 * n : 3 * n], gates[3 * n :]
-    to_into, to_forget, to_new, to_give = pre[:n], pre[n : 2 * n], pre[2 * n : 3 * n], pre[3 * n : 4 * n]
-    for i in range(n):
-        squashed = tanh(c[i])
-        to_give[i] = gh[i] * squashed * give[i] * (1 - give[i])
-        gc[i] += gh[i] * give[i] * (1 - squashed * squashed)
-    for i in range(n):
-        to_into[i] = gc[i] * new[i] * into[i] * (1 - into[i])
-    for i in range(n):
-        to_new[i] = gc[i] * into[i] * (1 - new[i] * new[i])
-    for i in range(n):
-        to_forget[i] = gc[i] * was[i] * forget[i] * (1 - forget[i])
-    for i in range(n):
-        gc[i] *= forget[i]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def gru_hidden(h, was, gates, pre):
-    """g = tanh(pre + reset rec), h_t = g + update (h_{t-1} - g); gates holds reset, update, g and rec."""
+@njit(**inline)
+def lstm(h, c, squashed, gates, was, pre):
+    """i, f and o = sigmoid, g = tanh; c_t = f c_{t-1} + i g, h_t = o tanh(c_t)."""
     n = h.shape[0]
-    reset, update, new, rec = gates[:n], gates[n : 2 * n], gates[2 * n : 3 * n], gates[3 * n :]
-    for i in range(n):
-        new[i] = tanh(pre[2 * n + i] + reset[i] * rec[i])
-    for i in range(n):
-        h[i] = new[i] + update[i] * (was[i] - new[i])
+    for i in range(0, n, LANES):
+        into, forget = sigmoid(load(pre, i)), sigmoid(load(pre, n + i))
+        new, give = tanh(load(pre, 2 * n + i)), sigmoid(load(pre, 3 * n + i))
+        cell = times_plus(forget, load(was, i), into * new)
+        after = tanh(cell)
+        store(gates, i, into)
+        store(gates, n + i, forget)
+        store(gates, 2 * n + i, new)
+        store(gates, 3 * n + i, give)
+        store(c, i, cell)
+        store(squashed, i, after)
+        store(h, i, give * after)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**inline)
+def lstm_backward(pre, gc, gh, squashed, was, gates):
+    """From gh and gc of step t: pre, of what the gates squash, and gc of step t - 1."""
+    n = gh.shape[0]
+    one = full(gh, 1.0)
+    for i in range(0, n, LANES):
+        into, forget = load(gates, i), load(gates, n + i)
+        new, give = load(gates, 2 * n + i), load(gates, 3 * n + i)
+        after, g = load(squashed, i), load(gh, i)
+        cell = times_plus(g * give, times_plus(-after, after, one), load(gc, i))
+        store(pre, i, cell * new * (into * (one - into)))
+        store(pre, n + i, cell * load(was, i) * (forget * (one - forget)))
+        store(pre, 2 * n + i, cell * into * times_plus(-new, new, one))
+        store(pre, 3 * n + i, g * after * (give * (one - give)))
+        store(gc, i, cell * forget)
+
+
+@njit(**inline)
+def gru(h, was, gates, pre):
+    """reset and update = sigmoid, g = tanh(pre + reset rec), h_t = g + update (h_{t-1} - g). `gates` gets the
+    three; rec is behind them already."""
+    n = h.shape[0]
+    for i in range(0, n, LANES):
+        reset, update = sigmoid(load(pre, i)), sigmoid(load(pre, n + i))
+        new = tanh(times_plus(reset, load(gates, 3 * n + i), load(pre, 2 * n + i)))
+        store(gates, i, reset)
+        store(gates, n + i, update)
+        store(gates, 2 * n + i, new)
+        store(h, i, times_plus(update, load(was, i) - new, new))
+
+
+@njit(**inline)
 def gru_backward(pre, grec, gh, was, gates):
     """From gh of step t: pre, grec, and the part of gh of step t - 1 that passes the update gate."""
     n = was.shape[0]
-    reset, update, new, rec = gates[:n], gates[n : 2 * n], gates[2 * n : 3 * n], gates[3 * n :]
-    to_reset, to_update, to_new = pre[:n], pre[n : 2 * n], pre[2 * n : 3 * n]
-    for i in range(n):
-        to_new[i] = gh[i] * (1 - update[i]) * (1 - new[i] * new[i])
-    for i in range(n):
-        to_update[i] = gh[i] * (was[i] - new[i]) * update[i] * (1 - update[i])
-    for i in range(n):
-        to_reset[i] = to_new[i] * rec[i] * reset[i] * (1 - reset[i])
-    for i in range(n):
-        grec[i] = to_new[i] * reset[i]
-    for i in range(n):
-        gh[i] *= update[i]
+    one = full(gh, 1.0)
+    for i in range(0, n, LANES):
+        reset, update = load(gates, i), load(gates, n + i)
+        new, rec, g = load(gates, 2 * n + i), load(gates, 3 * n + i), load(gh, i)
+        to_new = g * (one - update) * times_plus(-new, new, one)
+        store(pre, i, to_new * rec * (reset * (one - reset)))
+        store(pre, n + i, g * (load(was, i) - new) * (update * (one - update)))
+        store(pre, 2 * n + i, to_new)
+        store(grec, i, to_new * reset)
+        store(gh, i, g * update)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**inline)
 def hold(x, was, lane):
     """A sequence that has ended keeps its state: lane by lane, x = was."""
     for i in range(lane, x.shape[0], LANES):
         x[i] = was[i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**inline)
 def clear(x, lane):
     for i in range(lane, x.shape[0], LANES):
         x[i] = 0

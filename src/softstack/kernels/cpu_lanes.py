@@ -13,17 +13,17 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 LANES = 16
-TILE = 4  # rows, or rows by columns, whose sums are kept in registers together
+TALL = (8, 4, 2, 1)  # rows whose sums are kept in registers together
+SQUARE = (4, 2, 1)  # the same for rows by columns
 
 
-class _Emit:
-    """LLVM instructions on vectors of LANES numbers of a one-dimensional array's type."""
+class Emit:
+    """LLVM instructions on vectors of LANES numbers, float32 or float64."""
 
-    def __init__(self, context: Any, builder: Any, array_type: Any) -> None:
+    def __init__(self, context: Any, builder: Any, real: Any) -> None:
         self.context, self.builder = context, builder
-        self.real = context.get_value_type(array_type.dtype)
-        self.vector = ir.VectorType(self.real, LANES)
-        self.align = array_type.dtype.bitwidth // 8
+        self.vector = ir.VectorType(context.get_value_type(real), LANES)
+        self.align = real.bitwidth // 8
 
     def data(self, array_type: Any, array: Any) -> Any:
         return self.context.make_array(array_type)(self.context, self.builder, array).data
@@ -75,16 +75,30 @@ class _Emit:
     def times(self, a: Any, b: Any) -> Any:
         return self.builder.mul(a, b if isinstance(b, ir.Value) else ir.Constant(a.type, b))
 
-    def tiles(self, count: Any) -> Any:
-        """(start, size) of tiles that cover range(count): loops over whole ones, then over single ones."""
-        whole = self.builder.mul(
-            self.builder.sdiv(count, ir.Constant(count.type, TILE)), ir.Constant(count.type, TILE)
-        )
-        for size, start, stop in ((TILE, ir.Constant(count.type, 0), whole), (1, whole, count)):
-            with cgutils.for_range_slice(
-                self.builder, start, stop, ir.Constant(count.type, size), intp=count.type
-            ) as (index, _):
+    def tiles(self, count: Any, sizes: tuple[int, ...]) -> Any:
+        """(start, size) of tiles that cover range(count), in a loop for each size, the largest first."""
+        start = ir.Constant(count.type, 0)
+        for size in sizes:
+            each = ir.Constant(count.type, size)
+            stop = self.builder.sub(count, self.builder.srem(count, each))
+            with cgutils.for_range_slice(self.builder, start, stop, each, intp=count.type) as (index, _):
                 yield index, size
+            start = stop
+
+    def places(self, start: Any, size: int, first: Any, apart: Any) -> list[Any]:
+        """Where rows start, start + 1, ... begin, of rows that begin at `first` and lie `apart`."""
+        lines = [self.plus(start, ir.Constant(start.type, a)) for a in range(size)]
+        return [self.plus(first, self.times(line, apart)) for line in lines]
+
+    def add_products(self, totals: list[Any], weights: Any, lines: list[Any], across: Any, x: Any, ix: Any,
+                     columns: Any) -> None:  # fmt: skip
+        """totals[i] += sum over j of weights[lines[i] + j across] x[j], for rows x[j]."""
+        with cgutils.for_range(self.builder, columns, intp=columns.type) as loop:
+            numbers = self.load(x, self.plus(ix, self.times(loop.index, LANES)))
+            for total, line in zip(totals, lines, strict=True):
+                at = self.plus(line, self.times(loop.index, across))
+                weight = self.spread(self.builder.load(self.builder.gep(weights, [at])))
+                self.builder.store(self.multiply_add(weight, numbers, self.builder.load(total)), total)
 
 
 @intrinsic
@@ -105,34 +119,53 @@ def add_map(
     x[ix + j LANES], and W[i, j] is W[iw + i down + j across]."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        emit = _Emit(context, builder, y)
+        emit = Emit(context, builder, y.dtype)
         to, weights, source = (
             emit.data(kind, arg) for kind, arg in ((y, args[0]), (W, args[2]), (x, args[8]))
         )
         _, iy, _, iw, down, across, rows, columns, _, ix = args
-        for i, size in emit.tiles(rows):
-            places = [
-                emit.plus(iy, emit.times(emit.plus(i, ir.Constant(i.type, a)), LANES)) for a in range(size)
-            ]
-            lines = [
-                emit.plus(iw, emit.times(emit.plus(i, ir.Constant(i.type, a)), down)) for a in range(size)
-            ]
+        for i, size in emit.tiles(rows, TALL):
+            places, lines = emit.places(i, size, iy, LANES), emit.places(i, size, iw, down)
             totals = [cgutils.alloca_once(builder, emit.vector) for _ in range(size)]
             for total, place in zip(totals, places, strict=True):
                 builder.store(emit.load(to, place), total)
-            with cgutils.for_range(builder, columns, intp=columns.type) as loop:
-                numbers = emit.load(source, emit.plus(ix, emit.times(loop.index, LANES)))
-                for total, line in zip(totals, lines, strict=True):
-                    weight = builder.load(
-                        builder.gep(weights, [emit.plus(line, emit.times(loop.index, across))])
-                    )
-                    builder.store(emit.multiply_add(emit.spread(weight), numbers, builder.load(total)), total)
+            emit.add_products(totals, weights, lines, across, source, ix, columns)
             for total, place in zip(totals, places, strict=True):
                 emit.store(builder.load(total), to, place)
         return context.get_dummy_value()
 
     whole = types.intp
     return types.void(y, whole, W, whole, whole, whole, whole, whole, x, whole), codegen
+
+
+@intrinsic
+def affine(
+    typingctx: Any, y: Any, rows: Any, b: Any, W: Any, x: Any, ix: Any, k: Any, r: Any, ir_: Any, m: Any,
+    Wh: Any, h: Any, ih: Any, H: Any,
+) -> Any:  # fmt: skip
+    """y[i] = b[i] + sum over j of W[i, j] [x; r][j] + sum over j of Wh[i, j] h[j], for rows of LANES numbers.
+    Of x, r and h there are k, m and H, and they begin at ix, ir_ and ih."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        emit = Emit(context, builder, y.dtype)
+        kinds = signature.args
+        to, bias, w, xs, rs, wh, hs = (emit.data(kinds[n], args[n]) for n in (0, 2, 3, 4, 7, 10, 11))
+        _, rows, _, _, _, ix, k, _, ir_, m, _, _, ih, H = args
+        zero, one = ir.Constant(rows.type, 0), ir.Constant(rows.type, 1)
+        for i, size in emit.tiles(rows, TALL):
+            totals = [cgutils.alloca_once(builder, emit.vector) for _ in range(size)]
+            for total, place in zip(totals, emit.places(i, size, zero, one), strict=True):
+                builder.store(emit.spread(builder.load(builder.gep(bias, [place]))), total)
+            emit.add_products(totals, w, emit.places(i, size, zero, emit.plus(k, m)), one, xs, ix, k)
+            emit.add_products(totals, w, emit.places(i, size, k, emit.plus(k, m)), one, rs, ir_, m)
+            emit.add_products(totals, wh, emit.places(i, size, zero, H), one, hs, ih, H)
+            for total, place in zip(totals, emit.places(i, size, zero, LANES), strict=True):
+                emit.store(builder.load(total), to, place)
+        return context.get_dummy_value()
+
+    whole = types.intp
+    arguments = (y, whole, b, W, x, whole, whole, r, whole, whole, Wh, h, whole, whole)
+    return types.void(*arguments), codegen
 
 
 @intrinsic
@@ -144,12 +177,12 @@ def add_outer(
     x[t, j] at x[ix + t x_step + j LANES], and W[i, j] is W[iw + i down + j]."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        emit = _Emit(context, builder, W)
+        emit = Emit(context, builder, W.dtype)
         to, left, right = (emit.data(kind, arg) for kind, arg in ((W, args[0]), (y, args[5]), (x, args[8])))
         _, iw, down, rows, columns, _, iy, y_step, _, ix, x_step, steps = args
-        for i, height in emit.tiles(rows):
-            for j, width in emit.tiles(columns):
-                ones = [ir.Constant(i.type, a) for a in range(TILE)]
+        for i, height in emit.tiles(rows, SQUARE):
+            for j, width in emit.tiles(columns, SQUARE):
+                ones = [ir.Constant(i.type, a) for a in range(max(SQUARE))]
                 totals = [
                     [cgutils.alloca_once(builder, emit.vector) for _ in range(width)] for _ in range(height)
                 ]

@@ -1,99 +1,78 @@
-"""exp, sigmoid and tanh in a form that LLVM vectorises.
+"""exp of a number or of a row of them (`cpu_row.py`), in LLVM's terms, and sigmoid and tanh of a row.
 
-A range reduction, a polynomial, and the exponent's bits. The math library's are calls, one number at a time:
-here they would take more than everything else together. exp is within two units in the last place.
+The math library's are calls, one number at a time: here they would take more than everything else together.
 """
 
 from math import factorial
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.extending import intrinsic, overload
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numpy.polynomial import Chebyshev, Polynomial
+
+from softstack.kernels.cpu_lanes import LANES
+from softstack.kernels.cpu_memory import inline
+from softstack.kernels.cpu_row import Row, full
 
 LOG2E = 1.4426950408889634
-TAYLOR = tuple(1 / factorial(n) for n in range(14))
+TAYLOR = [1 / factorial(n) for n in range(14)]
+# as good for float32 as eight terms of that: a polynomial through Chebyshev's points
+FITTED = Chebyshev.interpolate(np.exp, 5, [-0.5 / LOG2E, 0.5 / LOG2E]).convert(kind=Polynomial).coef.tolist()
+
+# ln 2 in two parts, the largest |x|, the bits of a number and of its fraction, and a polynomial
+FORMATS = {
+    types.float32: ((0.693359375, -2.12194440e-4), 87.0, 32, 23, FITTED),
+    types.float64: ((0.6931471803691238, 1.9082149292705877e-10), 708.0, 64, 52, TAYLOR),
+}
 
 
 @intrinsic
-def _power32(typingctx: Any, n: Any) -> Any:
-    """2 to the n, for a whole number n of a float32's exponents."""
+def exp(typingctx: Any, x: Any) -> Any:
+    """e to the x = 2^n e^f with n whole and |f| <= ln 2 / 2; within two units in the last place."""
+    row = isinstance(x, Row)
+    (high, low), most, size, fraction, coefficients = FORMATS[x.real if row else x]
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        bits = builder.shl(
-            builder.add(args[0], ir.Constant(ir.IntType(32), 127)), ir.Constant(ir.IntType(32), 23)
-        )
-        return builder.bitcast(bits, ir.FloatType())
+        (given,) = args
+        kind = given.type
+        whole = ir.VectorType(ir.IntType(size), LANES) if row else ir.IntType(size)
+        name = f"llvm.fma.{f'v{LANES}' if row else ''}f{size}"
+        fma = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name)
 
-    return types.float32(types.int32), codegen
+        def number(value: float, kind: Any = kind) -> Any:
+            return ir.Constant(kind, [value] * LANES if row else value)
 
+        def times_plus(a: Any, b: Any, c: Any) -> Any:
+            return builder.call(fma, [a, b, c])
 
-@intrinsic
-def _power64(typingctx: Any, n: Any) -> Any:
-    """2 to the n, for a whole number n of a float64's exponents."""
+        for compare, bound in (("<", number(-most)), (">", number(most))):  # not a number stays what it is
+            given = builder.select(builder.fcmp_ordered(compare, given, bound), bound, given)
+        rounder = number(1.5 * 2.0**fraction)  # has no bits after the point: what is added to it is rounded
+        rounded = times_plus(given, number(LOG2E), rounder)
+        n = builder.fsub(rounded, rounder)
+        f = times_plus(n, number(-low), times_plus(n, number(-high), given))
+        total = number(coefficients[-1])
+        for coefficient in reversed(coefficients[:-1]):
+            total = times_plus(total, f, number(coefficient))
+        # n is in the last bits of `rounded`; added to the exponent's bits it multiplies by 2^n
+        exponent = builder.shl(builder.bitcast(rounded, whole), number(fraction, whole))
+        return builder.bitcast(builder.add(builder.bitcast(total, whole), exponent), kind)
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        bits = builder.shl(
-            builder.add(args[0], ir.Constant(ir.IntType(64), 1023)), ir.Constant(ir.IntType(64), 52)
-        )
-        return builder.bitcast(bits, ir.DoubleType())
-
-    return types.float64(types.int64), codegen
-
-
-@intrinsic
-def fma(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
-    """a b + c, rounded once. Said outright: left to the compiler, the same source can round in other ways."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fma(*args)
-
-    return a(a, a, a), codegen
+    return x(x), codegen
 
 
-def exp(x: float) -> float:
-    raise NotImplementedError("compiled code only")
-
-
-@overload(exp, jit_options={"error_model": "numpy"})
-def _exp(x: Any) -> Any:
-    """e to the x = 2^n e^f with n whole and |f| <= ln 2 / 2; ln 2 is subtracted in two parts."""
-    import numpy as np
-
-    real: Any
-    whole: Any
-    if x is types.float32:
-        real, whole, power, most, terms = np.float32, np.int32, _power32, 87.0, 8
-        parts = (0.693359375, -2.12194440e-4)
-    elif x is types.float64:
-        real, whole, power, most, terms = np.float64, np.int64, _power64, 708.0, len(TAYLOR)
-        parts = (0.6931471803691238, 1.9082149292705877e-10)
-    else:
-        return None
-    most, log2e, high, low = (real(number) for number in (most, LOG2E, *parts))
-    coefficients = tuple(real(number) for number in TAYLOR[:terms])
-    last = len(coefficients) - 1
-    half = real(0.5)
-
-    def implementation(x: Any) -> Any:
-        x = min(max(x, -most), most)
-        n = np.floor(fma(x, log2e, half))
-        f = fma(-n, low, fma(-n, high, x))
-        total = coefficients[last]
-        for k in range(last - 1, -1, -1):
-            total = fma(total, f, coefficients[k])
-        return total * power(whole(n))
-
-    return implementation
-
-
-@njit(nogil=True, error_model="numpy")
+@njit(**inline)
 def sigmoid(x):
-    one = type(x)(1)
+    """Of a row."""
+    one = full(x, 1.0)
     return one / (one + exp(-x))
 
 
-@njit(nogil=True, error_model="numpy")
+@njit(**inline)
 def tanh(x):
-    one = type(x)(1)
-    return (one + one) / (one + exp(-(x + x))) - one
+    """Of a row."""
+    one, two = full(x, 1.0), full(x, 2.0)
+    return two / (one + exp(-(x + x))) - one

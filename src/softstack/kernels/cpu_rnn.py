@@ -5,8 +5,8 @@
     the heads' A (linear), H (RNN), 3 H (GRU), 4 H (LSTM)
 
 What every sequence has at every step lies as (T, nb, rows, LANES), flat, so that a row is one vector; the
-`tape` of a model holds all of it for the backward pass. The memory is worked one sequence at a time, for its
-control flow depends on its strengths. README.md derives the backward pass.
+`tape` of a model holds all of it for the backward pass. A long memory is worked one sequence at a time, for
+its control flow depends on its strengths; a short one by rows as well. README.md derives the backward pass.
 """
 
 import numpy as np
@@ -15,18 +15,18 @@ from numba import njit
 from softstack.kernels.cpu_cells import (
     clear,
     copy,
+    gru,
     gru_backward,
-    gru_hidden,
     hold,
+    lstm,
     lstm_backward,
-    lstm_cell,
-    lstm_hidden,
     sigmoids,
     tanhs,
     unsquash,
     untanh,
+    zero,
 )
-from softstack.kernels.cpu_lanes import LANES, add_map, add_outer
+from softstack.kernels.cpu_lanes import LANES, add_map, add_outer, affine
 from softstack.kernels.cpu_memory import (
     END,
     fast,
@@ -40,15 +40,24 @@ from softstack.kernels.cpu_memory import (
     unpop,
     unread,
 )
+from softstack.kernels.cpu_short import SHORT, rows_before, step, unstep
 
 LINEAR, RNN, GRU, LSTM = range(4)
 STACK, QUEUE, NONE = range(3)
 
 
 @njit(**fast)
+def squashed(core):
+    """Rows kept for each hidden unit and step: the GRU's reset, update, g and rec; the LSTM's i, f, g, o
+    and tanh(c)."""
+    return 5 if core == LSTM else 4 if core == GRU else 0
+
+
+@njit(**fast)
 def layout(core, memory, B, T, k, m, H, A, N, n_in):
-    """Where on a model's tape begin x, h, c, r, acts, gates, the memory's level and top, those of the input
-    buffer, and the end. n_in is the number of items of the input buffer, -1 without one."""
+    """Where on a model's tape begin x, h, c, r, acts, gates, the memory's level and top (a short one's V and
+    strengths held), those of the input buffer, and the end. n_in is the number of items of the input buffer,
+    -1 without one."""
     per_row = T * -(-B // LANES) * LANES
     more = -(-B // LANES) * LANES  # h, c and r have T + 1 steps
     h = per_row * k
@@ -56,9 +65,13 @@ def layout(core, memory, B, T, k, m, H, A, N, n_in):
     r = c + ((per_row + more) * H if core == LSTM else 0)
     acts = r + (per_row + more) * m
     gates = acts + per_row * A
-    level = gates + (per_row * 4 * H if core >= GRU else 0)
-    top = level + (B * N if memory != NONE else 0)
-    level_in = top + (B * (T + 1) if memory != NONE else 0)
+    level = gates + per_row * squashed(core) * H
+    if memory != NONE and N <= SHORT:
+        top = level + more * N * m
+        level_in = top + more * ((T + 1) * (N - T) + (T + 1) * T // 2)  # cells after 0, 1, ... T steps
+    else:
+        top = level + (B * N if memory != NONE else 0)
+        level_in = top + (B * (T + 1) if memory != NONE else 0)
     top_in = level_in + max(0, B * n_in)
     return 0, h, c, r, acts, gates, level, top, level_in, top_in, top_in + (B * (T + 1) if n_in >= 0 else 0)
 
@@ -100,24 +113,26 @@ def forward(
     at_v = 4 if buffered else 2  # the strengths u, d, and i, o come before v
     at_y = at_v + m
     A, C, G = at_y + K, k + m, b.shape[1]
-    HL, mL, AL = H * LANES, m * LANES, A * LANES
+    HL, mL, AL, SL = H * LANES, m * LANES, A * LANES, squashed(core) * H * LANES
     nb, n = -(-B // LANES), N - T if memory != NONE else N
-    lifo = memory == STACK
+    lifo, short = memory == STACK, memory != NONE and N <= SHORT
     at_x, at_h, at_c, at_r, at_acts, at_gates, at_level, at_top, at_level_in, at_top_in, end = layout(
         core, memory, B, T, k, m, H, A, N, n_in if buffered else -1
     )
     chains = B * N + B * (T + 1)  # of the memory; those of the input buffer follow
-    one, item = np.ones(LANES, x.dtype), np.empty(k, x.dtype)
+    item = np.empty(k, x.dtype)
     pre, out, row = np.empty(G * LANES, x.dtype), np.empty(AL, x.dtype), np.empty(m, x.dtype)
     heads, fronts = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
     held, left = np.empty(LANES, x.dtype), np.empty(LANES, x.dtype)  # the strengths of those
+    NmL, history = N * mL, rows_before(n, T + 1) * LANES
+    weights = np.empty(N * LANES, x.dtype)
     for p in range(P):
         xs, hs, cs, rs = tape[p, at_x:at_h], tape[p, at_h:at_c], tape[p, at_c:at_r], tape[p, at_r:at_acts]
         acts, gates = tape[p, at_acts:at_gates], tape[p, at_gates:at_level]
         w, wb, wh = W[p].reshape(G * C), b[p], Wh[p].reshape(G * H)
         wn, wo, wbo = bn[p], Wo[p].reshape(Wo.shape[1] * H), bo[p]
         Vp = V[p]
-        if memory != NONE:
+        if memory != NONE and not short:
             level, top = tape[p, at_level:at_top].reshape(B, N), tape[p, at_top:at_level_in].reshape(B, T + 1)
             link, first = links[p, : B * N].reshape(B, N), links[p, B * N : chains].reshape(B, T + 1)
         if buffered:
@@ -132,7 +147,12 @@ def forward(
             spread(rs[block * mL : (block + 1) * mL], r0[p], block)
             if core == LSTM:
                 spread(cs[block * HL : (block + 1) * HL], c0[p], block)
-            if memory != NONE:
+            if short:
+                vectors = tape[p, at_level + block * NmL : at_level + (block + 1) * NmL]
+                log = tape[p, at_top + block * history : at_top + (block + 1) * history]
+                spread(vectors, Vp.reshape(B, N * m)[:, : n * m], block)
+                spread(log, s0[p], block)
+            elif memory != NONE:
                 for lane in range(lanes):
                     q = row0 + lane
                     heads[lane], held[lane] = start(s0[p], link, level, q, lifo)
@@ -148,7 +168,7 @@ def forward(
                 new = was + nb
                 given = xs[was * k * LANES : (was + 1) * k * LANES]
                 if buffered:  # §2.3: take i_{t-1} from the front, then read x_t
-                    given[:] = 0
+                    zero(given)
                     for lane in range(lanes):
                         q = row0 + lane
                         if not ragged or t < lengths[p, q]:
@@ -160,74 +180,75 @@ def forward(
                                 given[j * LANES + lane] = item[j]
                 else:
                     spread(given, x[p, :, t], block)
-                pre[:] = 0
-                add_map(pre, 0, wb, 0, 1, 1, G, 1, one, 0)
-                add_map(pre, 0, w, 0, C, 1, G, k, xs, was * k * LANES)
-                add_map(pre, 0, w, k, C, 1, G, m, rs, was * mL)
+                seen = G if core in (RNN, LSTM) else 2 * H if core == GRU else 0  # rows that see h
+                affine(pre, seen, wb, w, xs, was * k * LANES, k, rs, was * mL, m, wh, hs, was * HL, H)
+                affine(
+                    pre[seen * LANES :], G - seen, wb[seen:], w[seen * C :], xs, was * k * LANES, k,
+                    rs, was * mL, m, wh, hs, 0, 0,
+                )  # fmt: skip
                 act = acts[was * AL : (was + 1) * AL]
                 h_was, h_new = hs[was * HL : (was + 1) * HL], hs[new * HL : (new + 1) * HL]
                 raw = pre
                 if core != LINEAR:
-                    gate = gates[was * 4 * HL : (was + 1) * 4 * HL]
+                    gate = gates[was * SL : (was + 1) * SL]
                     if core == RNN:
-                        add_map(pre, 0, wh, 0, H, 1, G, H, hs, was * HL)
                         tanhs(h_new, pre)
                     elif core == GRU:
-                        add_map(pre, 0, wh, 0, H, 1, 2 * H, H, hs, was * HL)
-                        sigmoids(gate[: 2 * HL], pre[: 2 * HL])
-                        gate[3 * HL :] = 0
-                        add_map(gate, 3 * HL, wn, 0, 1, 1, H, 1, one, 0)
-                        add_map(gate, 3 * HL, wh, 2 * H * H, H, 1, H, H, hs, was * HL)
-                        gru_hidden(h_new, h_was, gate, pre)
+                        rec = gate[3 * HL :]
+                        affine(rec, H, wn, w, xs, 0, 0, rs, 0, 0, wh[2 * H * H :], hs, was * HL, H)
+                        gru(h_new, h_was, gate, pre)
                     else:
-                        add_map(pre, 0, wh, 0, H, 1, G, H, hs, was * HL)
-                        sigmoids(gate[: 2 * HL], pre[: 2 * HL])
-                        tanhs(gate[2 * HL : 3 * HL], pre[2 * HL : 3 * HL])
-                        sigmoids(gate[3 * HL :], pre[3 * HL :])
-                        c_new = cs[new * HL : (new + 1) * HL]
-                        lstm_cell(c_new, cs[was * HL : (was + 1) * HL], gate)
-                        lstm_hidden(h_new, c_new, gate)
-                    out[:] = 0
-                    add_map(out, 0, wbo, 0, 1, 1, A, 1, one, 0)
-                    add_map(out, 0, wo, 0, H, 1, A, H, hs, new * HL)
+                        c_new, c_was = cs[new * HL : (new + 1) * HL], cs[was * HL : (was + 1) * HL]
+                        lstm(h_new, c_new, gate[4 * HL :], gate, c_was, pre)
+                    affine(out, A, wbo, w, xs, 0, 0, rs, 0, 0, wo, hs, new * HL, H)
                     raw = out
                 sigmoids(act[: at_y * LANES], raw)
                 copy(act[at_y * LANES :], raw[at_y * LANES :])
                 r_was, r_new = rs[was * mL : (was + 1) * mL], rs[new * mL : (new + 1) * mL]
-                r_new[:] = 0
+                if ragged:
+                    for lane in range(lanes):
+                        if t >= lengths[p, row0 + lane]:
+                            clear(act, lane)
+                            hold(h_new, h_was, lane)
+                            if core == LSTM:
+                                hold(cs[new * HL : (new + 1) * HL], cs[was * HL : (was + 1) * HL], lane)
+                if short:
+                    copy(vectors[(n + t) * mL : (n + t + 1) * mL], act[at_v * LANES :])
+                    step(log, vectors, n, t, act, m, lifo, weights, r_new)
+                else:
+                    zero(r_new)
                 for lane in range(lanes):
                     q = row0 + lane
-                    if ragged and t >= lengths[p, q]:
-                        clear(act, lane)
-                        hold(h_new, h_was, lane)
-                        hold(r_new, r_was, lane)
-                        if core == LSTM:
-                            hold(cs[new * HL : (new + 1) * HL], cs[was * HL : (was + 1) * HL], lane)
-                        if memory != NONE:
-                            Vp[q, n + t] = 0
-                    elif memory != NONE:
+                    if memory != NONE and not short:
                         for j in range(m):
                             Vp[q, n + t, j] = act[(at_v + j) * LANES + lane]
-                        head, strength = pop(link, level, q, heads[lane], held[lane], act[lane])
-                        head, strength = push(link, level, q, head, strength, n + t, act[LANES + lane], lifo)
-                        read(Vp, link, level, q, head, strength, row)
-                        first[q, t + 1], top[q, t + 1] = head, strength
-                        heads[lane], held[lane] = head, strength
-                        for j in range(m):
-                            r_new[j * LANES + lane] = row[j]
+                        if not ragged or t < lengths[p, q]:
+                            head, strength = pop(link, level, q, heads[lane], held[lane], act[lane])
+                            d = act[LANES + lane]
+                            head, strength = push(link, level, q, head, strength, n + t, d, lifo)
+                            read(Vp, link, level, q, head, strength, row)
+                            first[q, t + 1], top[q, t + 1] = head, strength
+                            heads[lane], held[lane] = head, strength
+                            for j in range(m):
+                                r_new[j * LANES + lane] = row[j]
+                    if ragged and t >= lengths[p, q]:
+                        hold(r_new, r_was, lane)
+                    elif buffered:
+                        i[p, q] = act[2 * LANES + lane]
                     if buffered:
                         o[p, q, t] = act[3 * LANES + lane]
-                        if not ragged or t < lengths[p, q]:
-                            i[p, q] = act[2 * LANES + lane]
                 gather(y[p, :, t], act[at_y * LANES :], block)
             last = T * nb + block
             gather(h[p], hs[last * HL : (last + 1) * HL], block)
             gather(r[p], rs[last * mL : (last + 1) * mL], block)
             if core == LSTM:
                 gather(c[p], cs[last * HL : (last + 1) * HL], block)
+            if short:
+                gather(Vp.reshape(B, N * m), vectors, block)
+                gather(s[p], log[rows_before(n, T) * LANES :], block)
             for lane in range(lanes):
                 q = row0 + lane
-                if memory != NONE:
+                if memory != NONE and not short:
                     finish(s[p], link, level, q, heads[lane], held[lane])
                 if buffered:
                     finish(strengths[p], link_in, level_in, q, fronts[lane], left[lane])
@@ -249,9 +270,9 @@ def backward(
     at_v = 4 if buffered else 2
     at_y = at_v + m
     k, A = C - m, at_y + K
-    HL, mL, AL, GL = H * LANES, m * LANES, A * LANES, G * LANES
+    HL, mL, AL, GL, SL = H * LANES, m * LANES, A * LANES, G * LANES, squashed(core) * H * LANES
     nb, n = -(-B // LANES), N - T if memory != NONE else N
-    lifo = memory == STACK
+    lifo, short = memory == STACK, memory != NONE and N <= SHORT
     at_x, at_h, at_c, at_r, at_acts, at_gates, at_level, at_top, at_level_in, at_top_in, end = layout(
         core, memory, B, T, k, m, H, A, N, n_in if buffered else -1
     )
@@ -261,6 +282,9 @@ def backward(
     h_grad, c_grad, r_grad = np.empty(HL, W.dtype), np.empty(HL, W.dtype), np.empty(mL, W.dtype)
     h_kept, c_kept, r_kept = np.empty(HL, W.dtype), np.empty(HL, W.dtype), np.empty(mL, W.dtype)
     x_grad = np.empty(k * LANES, W.dtype)
+    NmL, history = N * mL, rows_before(n, T + 1) * LANES
+    s_grad, V_grad = np.empty(N * LANES, W.dtype), np.empty(NmL, W.dtype)
+    through, left = np.empty(N * LANES, W.dtype), np.empty(N * LANES, W.dtype)
     # of one model, every step: what the weights' gradients are made of
     outs = np.empty(T * nb * AL, W.dtype)
     pres = outs if core == LINEAR else np.empty(T * nb * GL, W.dtype)
@@ -270,7 +294,7 @@ def backward(
         acts, gates = tape[p, at_acts:at_gates], tape[p, at_gates:at_level]
         w, wh, wo = W[p].reshape(G * C), Wh[p].reshape(G * H), Wo[p].reshape(Wo.shape[1] * H)
         Vp, sp, gVp, gsp = V[p], s[p], gV[p], gs[p]
-        if memory != NONE:
+        if memory != NONE and not short:
             level, top = tape[p, at_level:at_top].reshape(B, N), tape[p, at_top:at_level_in].reshape(B, T + 1)
             link, first = links[p, : B * N].reshape(B, N), links[p, B * N : chains].reshape(B, T + 1)
         if buffered:
@@ -285,7 +309,12 @@ def backward(
             spread(r_grad, gr[p], block)
             if core == LSTM:
                 spread(c_grad, gc[p], block)
-            if memory != NONE and T > 0:
+            if short:
+                vectors = tape[p, at_level + block * NmL : at_level + (block + 1) * NmL]
+                log = tape[p, at_top + block * history : at_top + (block + 1) * history]
+                spread(s_grad, gsp, block)
+                spread(V_grad, gVp.reshape(B, N * m), block)
+            elif memory != NONE and T > 0:
                 for lane in range(lanes):
                     whole = not ragged or lengths[p, row0 + lane] >= T
                     settle(sp, gsp, row0 + lane, N - 1 if whole else END)
@@ -296,13 +325,23 @@ def backward(
                 was = t * nb + block
                 new = was + nb
                 act, out = acts[was * AL : (was + 1) * AL], outs[was * AL : (was + 1) * AL]
-                out[: at_y * LANES] = 0
+                zero(out[: at_y * LANES])
                 spread(out[at_y * LANES :], gy[p, :, t], block)
                 if buffered:
                     for lane in range(lanes):
                         out[2 * LANES + lane] = gi[p, row0 + lane]
                         out[3 * LANES + lane] = go[p, row0 + lane, t]
-                if memory != NONE:
+                if ragged:  # a sequence that has ended has no part in this step: its gradients wait
+                    copy(h_kept, h_grad)
+                    copy(c_kept, c_grad)
+                    copy(r_kept, r_grad)
+                    for lane in range(lanes):
+                        if t >= lengths[p, row0 + lane]:
+                            clear(r_grad, lane)
+                if short:
+                    unstep(log, vectors, n, t, act, m, lifo, through, left, r_grad, s_grad, V_grad, out)
+                    copy(out[at_v * LANES : at_y * LANES], V_grad[(n + t) * mL :])
+                elif memory != NONE:
                     for lane in range(lanes):
                         q = row0 + lane
                         if ragged and t >= lengths[p, q]:
@@ -323,27 +362,25 @@ def backward(
                         for j in range(m):
                             out[(at_v + j) * LANES + lane] = gVp[q, n + t, j]
                 unsquash(out[: at_y * LANES], act)
-                if ragged:  # a sequence that has ended has no part in this step: its gradients wait
-                    copy(h_kept, h_grad)
-                    copy(c_kept, c_grad)
-                    copy(r_kept, r_grad)
+                if ragged:
                     for lane in range(lanes):
                         if t >= lengths[p, row0 + lane]:
                             clear(out, lane)
                 pre = pres[was * GL : (was + 1) * GL]
                 if core != LINEAR:
-                    gate = gates[was * 4 * HL : (was + 1) * 4 * HL]
+                    gate = gates[was * SL : (was + 1) * SL]
                     rec = recs[was * HL : (was + 1) * HL]
                     add_map(h_grad, 0, wo, 0, 1, H, H, A, outs, was * AL)
                     if core == RNN:
                         untanh(pre, h_grad, hs[new * HL : (new + 1) * HL])
-                        h_grad[:] = 0
+                        zero(h_grad)
                     elif core == GRU:
                         gru_backward(pre, rec, h_grad, hs[was * HL : (was + 1) * HL], gate)
                     else:
-                        c_new, c_was = cs[new * HL : (new + 1) * HL], cs[was * HL : (was + 1) * HL]
-                        lstm_backward(pre, c_grad, h_grad, c_new, c_was, gate)
-                        h_grad[:] = 0
+                        lstm_backward(
+                            pre, c_grad, h_grad, gate[4 * HL :], cs[was * HL : (was + 1) * HL], gate
+                        )
+                        zero(h_grad)
                     if ragged:
                         for lane in range(lanes):
                             if t >= lengths[p, row0 + lane]:
@@ -354,7 +391,7 @@ def backward(
                         add_map(h_grad, 0, wh, 2 * H * H, 1, H, H, H, recs, was * HL)
                     else:
                         add_map(h_grad, 0, wh, 0, 1, H, H, G, pres, was * GL)
-                r_grad[:] = 0
+                zero(r_grad)
                 add_map(r_grad, 0, w, k, 1, C, m, G, pres, was * GL)
                 if ragged:
                     for lane in range(lanes):
@@ -363,7 +400,7 @@ def backward(
                             hold(c_grad, c_kept, lane)
                             hold(r_grad, r_kept, lane)
                 if to_x or buffered:
-                    x_grad[:] = 0
+                    zero(x_grad)
                     add_map(x_grad, 0, w, 0, 1, C, k, G, pres, was * GL)
                 if buffered:
                     for lane in range(lanes):
@@ -386,6 +423,9 @@ def backward(
                             unlink(strengths0[p], gstrengths[p], q, gi[p, q], front, False)
                 elif to_x:
                     gather(gx[p, :, t], x_grad, block)
+            if short:
+                gather(gsp[:, :n], s_grad, block)
+                gather(gVp.reshape(B, N * m)[:, : n * m], V_grad, block)
             gather(gh[p], h_grad, block)
             gather(gr[p], r_grad, block)
             if core == LSTM:

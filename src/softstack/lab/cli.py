@@ -323,7 +323,7 @@ def bench(*, full: bool = False, out: Path = Path("bench")) -> None:
     Parameters
     ----------
     full
-        run the literal loop up to T = 1024 too, which takes many minutes
+        run the literal loop up to T = 1024, which takes minutes, and not just to 256
     out
         where the files go
     """

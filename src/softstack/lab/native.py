@@ -22,17 +22,13 @@ class Native:
     def __init__(self, population: "Population", batch: int) -> None:
         from softstack.kernels.rnn import CORES, MEMORIES, shapes
 
-        network, self.optimiser, self.data = (
-            population.network,
-            population.optimiser,
-            population.data["train"],
-        )
+        network, data, self.optimiser = population.network, population.data["train"], population.optimiser
         cell, real = network.cell, self.optimiser.rows.dtype
         self.per_step = population.loss == "step_mean"
         self.buffered = isinstance(network, BufferedStackRNN)
         core, memory = CORES[cell.controller_name], MEMORIES[cell.memory_name]
         self.options, self.gated = (core, memory, False, self.buffered), cell.controller_name == "gru"
-        (P, _, T), K = self.data.x.shape, population.letters
+        (P, _, T), K = data.x.shape, population.letters
         steps = network.steps(T) if isinstance(network, BufferedStackRNN) else T
 
         def new(*shape: int, fill: float = 0.0) -> Tensor:
@@ -51,13 +47,18 @@ class Native:
         )  # fmt: skip
         y, h, c, r, V, s, strengths, i, o, tape = (new(*shape) for shape in made)
         chain = torch.empty(P, links, dtype=torch.int32)
-        self.x, self.weights, self.first, self.y, self.o = x.numpy(), _numpy(weights), _numpy(first), y, o
+        self.x, self.weights, self.first, self.data = x.numpy(), _numpy(weights), _numpy(first), _numpy(data)
         self.forward_out = _numpy((V, s, strengths, y, o, h, c, r, i, tape, chain))
         self.kept = _numpy((V, s, strengths, tape, chain))
-        self.gy, self.go = new(*y.shape), new(*o.shape)
-        self.gstate = _numpy(torch.zeros_like(z) for z in (h, c, r, V, s, i, strengths))
-        self.gradients = _numpy(torch.zeros_like(z) for z in (x, *weights))
-        self.flat, self.losses = torch.zeros_like(self.optimiser.rows).detach(), torch.zeros(P)
+        self.y, self.o, self.gy, self.go = _numpy((y, o, new(*y.shape), new(*o.shape)))
+        sums = [z.shape for z in (h, c, r, V, s, i, strengths, x, *weights)]
+        self.sums = np.zeros(sum(shape.numel() for shape in sums), self.x.dtype)  # begin every step at 0
+        parts = np.split(self.sums, np.cumsum([shape.numel() for shape in sums])[:-1])
+        views = [part.reshape(shape) for part, shape in zip(parts, sums, strict=True)]
+        self.gstate, self.gradients = views[:7], views[7:]
+        optimiser = self.optimiser
+        self.rows, *self.moments = _numpy((optimiser.rows.detach(), optimiser.first, optimiser.second))
+        self.flat, self.losses = np.zeros_like(self.rows), np.zeros(P, np.float32)
         self.read_off: ReadOff | None = None
         if isinstance(network, BufferedStackRNN):
             self.read_off = ReadOff(P, batch, steps, T, K, network.discard_first, real)
@@ -65,36 +66,30 @@ class Native:
     def __call__(self, columns: Tensor) -> Tensor:
         from softstack.kernels import cpu_rnn, cpu_train
 
-        optimiser, which = self.optimiser, columns.numpy()
-        rows = optimiser.rows.detach().numpy()
-        symbols, targets, mask = _numpy(self.data)
+        which = columns.numpy()
+        symbols, targets, mask = self.data
         cpu_train.encode(self.x, symbols, which)
-        cpu_train.unpack(rows, *self.weights, self.gated)
+        cpu_train.unpack(self.rows, *self.weights, self.gated)
         cpu_rnn.forward(*self.options, self.x, *self.weights, *self.first, *self.forward_out)
-        losses = self.losses.numpy()
-        if self.read_off is None:
-            cpu_train.cross_entropy(
-                self.y.numpy(), targets, mask, which, self.per_step, losses, self.gy.numpy()
-            )
-        else:
-            y, gy = self.read_off.forward(self.y, self.o)
-            cpu_train.cross_entropy(y, targets, mask, which, self.per_step, losses, gy)
+        y, gy = (self.y, self.gy) if self.read_off is None else self.read_off.forward(self.y, self.o)
+        cpu_train.cross_entropy(y, targets, mask, which, self.per_step, self.losses, gy)
+        if self.read_off is not None:
             self.read_off.backward(self.gy, self.go)
-        for made in (*self.gstate, *self.gradients):
-            made.fill(0)
+        self.sums.fill(0)
         W, _, Wh, _, Wo, _ = self.weights
         s0, strengths0, i0, lengths = self.first[3:]
         cpu_rnn.backward(
-            *self.options, self.x, W, Wh, Wo, s0, strengths0, i0, lengths, *self.kept, self.gy.numpy(),
-            self.go.numpy(), *self.gstate, False, *self.gradients,
+            *self.options, self.x, W, Wh, Wo, s0, strengths0, i0, lengths, *self.kept, self.gy, self.go,
+            *self.gstate, False, *self.gradients,
         )  # fmt: skip
-        cpu_train.pack(self.flat.numpy(), *self.gradients[1:], self.gated)
+        cpu_train.pack(self.flat, *self.gradients[1:], self.gated)
+        optimiser = self.optimiser
         optimiser.steps += 1
         cpu_train.adam(
-            rows, self.flat.numpy(), optimiser.first.numpy(), optimiser.second.numpy(), optimiser.steps,
-            optimiser.learning_rate, optimiser.weight_decay,
+            self.rows, self.flat, *self.moments, optimiser.steps, optimiser.learning_rate,
+            optimiser.weight_decay,
         )  # fmt: skip
-        return self.losses.clone()
+        return torch.from_numpy(self.losses.copy())
 
 
 class ReadOff:
@@ -118,16 +113,16 @@ class ReadOff:
         self.gr, self.gs, self.gV = new(n, T, K), new(n, N), new(n, N, K)
         self.gu, self.gd = new(n, T), new(n, T)
 
-    def forward(self, y: Tensor, o: Tensor) -> tuple[Any, Any]:
+    def forward(self, y: Any, o: Any) -> tuple[Any, Any]:
         """The outputs (P, B, T, K), and where their gradient goes."""
         from softstack.kernels import cpu_scan
 
-        self.V[:, : self.steps] = y.flatten(0, 1).numpy()
-        self.s0[:] = o.flatten(0, 1).numpy()
+        self.V[:, : self.steps] = y.reshape(self.V[:, : self.steps].shape)
+        self.s0[:] = o.reshape(self.s0.shape)
         cpu_scan.forward(self.V, self.u, self.d, self.s0, self.lengths, False, self.r, self.s, *self.log)
         return self.r.reshape(self.shape), self.gr.reshape(self.shape)
 
-    def backward(self, gy: Tensor, go: Tensor) -> None:
+    def backward(self, gy: Any, go: Any) -> None:
         from softstack.kernels import cpu_scan
 
         self.gs.fill(0)
@@ -136,8 +131,8 @@ class ReadOff:
             self.V, self.u, self.d, self.s0, self.lengths, False, self.s, *self.log,
             self.gr, self.gs, self.gV, self.gu, self.gd,
         )  # fmt: skip
-        gy.flatten(0, 1).numpy()[:] = self.gV[:, : self.steps]
-        go.flatten(0, 1).numpy()[:] = self.gs[:, : self.steps]
+        gy[:] = self.gV[:, : self.steps].reshape(gy.shape)
+        go[:] = self.gs[:, : self.steps].reshape(go.shape)
 
 
 def _numpy(tensors: Any) -> list[Any]:
