@@ -49,17 +49,13 @@ class Dataset(NamedTuple):
 
 def encode(task: "Task", examples: Sequence[Example], length: int = 0) -> Dataset:
     """Examples padded with the task's padding symbol to the longest, or to `length` if that is more."""
-    index = {symbol: k for k, symbol in enumerate(task.alphabet)}
-    steps = max([length, *(len(example.input) for example in examples)])
-    x = np.full((len(examples), steps), index[task.padding])
-    y = np.zeros_like(x)
-    mask = np.zeros(x.shape, dtype=bool)
-    for row, (symbols, targets) in enumerate(examples):
-        x[row, : len(symbols)] = [index[symbol] for symbol in symbols]
-        scored = [t for t, target in enumerate(targets) if target is not None]
-        y[row, scored] = [index[target] for target in targets if target is not None]
-        mask[row, scored] = True
-    return Dataset(torch.from_numpy(x), torch.from_numpy(y), torch.from_numpy(mask))
+    index: dict[str | None, int] = {None: -1, **{symbol: k for k, symbol in enumerate(task.alphabet)}}
+    lengths = np.array([len(example.input) for example in examples], dtype=int)
+    inside = np.arange(lengths.max(initial=length)) < lengths[:, None]  # (n, T), and all strings end to end
+    x, y = np.full(inside.shape, index[task.padding]), np.full(inside.shape, -1)
+    x[inside] = [index[symbol] for example in examples for symbol in example.input]
+    y[inside] = [index[target] for example in examples for target in example.target]
+    return Dataset(torch.from_numpy(x), torch.from_numpy(y.clip(0)), torch.from_numpy(y >= 0))
 
 
 def check_symbols(task: "Task", symbols: Sequence[str], where: str = "") -> None:

@@ -46,7 +46,9 @@ class Reversal:
         mean, spread, most = (20, 4, 24) if split == "test" else (10, 2, 12)
         lengths = rng.normal(mean, spread, n).astype(int).clip(1, most)
         symbols = np.array([*self.kept, *self.dropped])
-        return [tuple(symbols[rng.integers(len(symbols), size=k)].tolist()) for k in lengths]
+        drawn = symbols[rng.integers(len(symbols), size=lengths.sum())].tolist()
+        ends = lengths.cumsum().tolist()
+        return [tuple(drawn[end - k : end]) for k, end in zip(lengths.tolist(), ends, strict=True)]
 
     def example(self, symbols: tuple[str, ...]) -> Example:
         """w, or w and its #s, with as many #s after w as it has symbols."""
