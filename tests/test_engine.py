@@ -67,8 +67,9 @@ def test_a_scheduler_that_is_not_there(tmp_path):
 
 
 def workers():
-    """The processes of the local cluster's workers."""
-    return [p for p in psutil.Process().children(recursive=True) if "spawn_main" in " ".join(p.cmdline())]
+    """The processes of the local cluster's workers: those that were forked."""
+    servers = [p for p in psutil.Process().children() if "forkserver" in " ".join(p.cmdline())]
+    return [worker for server in servers for worker in server.children()]
 
 
 @pytest.fixture(scope="module")

@@ -44,9 +44,7 @@ def undisturbed(tmp_path_factory):
 def processes():
     """Processes that begin with everything imported, so that a round takes no time."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(
-        ["distributed", "torch._dynamo", "softstack.lab.jobs", "softstack.kernels.cpu_rnn"]
-    )
+    context.set_forkserver_preload(["distributed", "softstack.lab.jobs", "softstack.kernels.cpu_rnn"])
     return context
 
 
@@ -261,3 +259,34 @@ def test_status_while_a_sweep_runs_and_after_it_was_killed(processes, tmp_path):
     driver.join()
     standing = progress.read(plan)
     assert (standing.running, standing.missing, standing.rate) == (0, 6, None)
+
+
+def is_there(group):
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_ctrl_c_at_a_terminal(tmp_path):
+    """It goes to the driver and to its workers alike; one sentence is said, by one of them, and all end."""
+    long = SWEEP._replace(conditions=(replace(FIRST, train_size=2000, max_epochs=100, patience=100),))
+    (tmp_path / "mine.toml").write_bytes(dumps(long))
+    command = [sys.executable, "-m", "softstack", "sweep", "mine.toml", "--out", "root", "--checkpoint", "0"]
+    driver = subprocess.Popen(
+        command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    while not list(tmp_path.glob("root/*/*.unfinished")) and driver.poll() is None:
+        time.sleep(0.05)
+    os.killpg(driver.pid, signal.SIGINT)
+    _, said = driver.communicate(timeout=60)
+    assert driver.returncode == 130
+    assert said.split("\n") == [
+        "softstack: stopped; what is finished is kept, run the same command to go on",
+        "",
+    ]
+    end = time.monotonic() + 10
+    while is_there(driver.pid) and time.monotonic() < end:  # the last may be ending still
+        time.sleep(0.1)
+    assert not is_there(driver.pid)

@@ -162,7 +162,7 @@ def test_networks_of_many_steps(controller, memory, T, before, generator):
 @pytest.mark.parametrize("T", [30, 140])
 @pytest.mark.parametrize("ragged", [False, True])
 def test_ties_in_networks(memory, T, ragged, generator):
-    """Strengths of exactly 1/2 and 1, straight from the input: pops that end between cells, and full reads."""
+    """Strengths of exactly 1/2 and 1, straight from the input: pops end between cells, and reads are full."""
     net = ss.StackRNN(6, 2, "linear", memory=memory, memory_size=2, **DOUBLE)
     weight, bias = net.parameters()
     with torch.no_grad():

@@ -1,10 +1,19 @@
-"""`softstack` and `python -m softstack`. Workers of a sweep import this file again when they start, so it
-imports the command line only where a command is run: that saves each of them a second."""
+"""`softstack` and `python -m softstack`."""
+
+import sys
+
+WITH_WORKERS = ("sweep", "table", "transducers")  # commands that will most likely start some
 
 
 def main() -> None:
-    from softstack.lab.cli import main as run
+    if sys.argv[1:2] and sys.argv[1] in WITH_WORKERS and "--engine" not in sys.argv:
+        from softstack.lab import clusters
 
+        clusters.prepare()
+    try:
+        from softstack.lab.cli import main as run  # meanwhile
+    except KeyboardInterrupt:
+        sys.exit(130)
     run()
 
 

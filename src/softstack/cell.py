@@ -59,7 +59,9 @@ class StackCell(nn.Module):
         for name, parameter in self.named_parameters():
             if name.endswith("bias"):
                 parameter.zero_()
-            elif not parameter.is_meta:  # which has no numbers to draw, and would import torch._dynamo to say so
+            elif (
+                not parameter.is_meta
+            ):  # which has no numbers to draw, and would import torch._dynamo to say so
                 rows = parameter.shape[0]
                 parameter.normal_(0.0, rows**-0.5, generator=generator)
         for head, bias in {"u": pop_bias, "i": buffer_bias, "o": buffer_bias}.items():

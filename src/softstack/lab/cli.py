@@ -37,6 +37,7 @@ app = App(
     Begin with `softstack train reversal --controller linear`, then `softstack view RUN_DIR` with the
     directory that it prints.""",
     default_parameter=Parameter(negative=()),
+    suppress_keyboard_interrupt=False,  # `main` says what became of the work
 )
 errors = Console(stderr=True)
 

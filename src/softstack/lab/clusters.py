@@ -1,11 +1,15 @@
 """Where workers come from: a dask cluster of this machine's cores, one that runs already, or SLURM's jobs."""
 
 import atexit
+import multiprocessing
 import os
+import signal
 import socket
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -17,6 +21,8 @@ SLURM_KEYS = (
     "jobs", "queue", "account", "project", "walltime", "cores", "processes", "memory", "job_extra_directives",
     "job_script_prologue", "interface", "local_directory", "log_directory", "python", "scheduler_options",
 )  # fmt: skip
+IMPORTED = ["distributed", "softstack.lab.engine", "softstack.lab.native", "softstack.kernels.cpu_rnn"]
+FORKED = {"distributed.worker.multiprocessing-method": "forkserver"}
 QUIET = {
     "distributed.worker.memory.spill": False,
     "distributed.admin.log-length": 0,
@@ -84,9 +90,31 @@ def client(engine: Engine, most: int) -> Iterator[Any]:
         yield made
 
 
+def prepare() -> None:
+    """Begin to start local workers. They are forked from a process that does nothing but import what they
+    need, once for all of them; it takes two seconds, in which other things can be done."""
+    with _one_thread(), _deaf():
+        multiprocessing.get_context("forkserver").set_forkserver_preload(IMPORTED)
+        forkserver.ensure_running()
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Workers do not hear Ctrl-C, which goes to everyone at a terminal: the driver does, and ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only that one may say so
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 @contextmanager
 def _local(engine: Engine, most: int) -> Iterator[Any]:
     """One single-threaded worker a core, or one a GPU; on loopback alone."""
+    prepare()
     import dask
     import torch
     from distributed import Client, LocalCluster
@@ -94,7 +122,7 @@ def _local(engine: Engine, most: int) -> Iterator[Any]:
     workers = engine.workers or torch.cuda.device_count() or os.cpu_count() or 1
     with (
         _one_thread(),
-        dask.config.set(QUIET),
+        dask.config.set({**QUIET, **FORKED}),
         LocalCluster(
             n_workers=min(most, workers), threads_per_worker=1, host="127.0.0.1",
             dashboard_address="127.0.0.1:0", silence_logs="CRITICAL", memory_limit=0,

@@ -1,9 +1,9 @@
 """How the work is done: each block of trials on a worker of its own, and again elsewhere if that one dies.
 
 The unit of work is (condition, block of seeds), trained as a population. Workers return finished trials, and
-the driver saves them while the next block trains. A worker that sees the run root keeps unfinished ones
-there, by rename alone. It has one block at a time, so that a death is known to be that block's; who kills
-three workers has failed, and the others go on.
+a thread of the driver saves them while the next block trains. A worker that sees the run root keeps
+unfinished ones there, by rename alone. It has one block at a time, so that a death is known to be that
+block's; who kills three workers has failed, and the others go on.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ class Unit(NamedTuple):
 
 
 class Done(NamedTuple):
-    """A block whose trials are in their directories, and the seconds that its training took."""
+    """A block whose trials are in their directories, and the seconds that it took to make them."""
 
     unit: Unit
     seconds: float
@@ -103,8 +103,8 @@ def work(
     began = time.perf_counter()
     keep = partial(store.keep, root, unit.condition) if root else None
     trials = train(*unit, where, report, begun=begun, checkpoint=keep, every=every)
-    seconds = time.perf_counter() - began
-    return {trial.seed: store.files(trial) for trial in trials}, seconds
+    made = {trial.seed: store.files(trial) for trial in trials}
+    return made, time.perf_counter() - began
 
 
 def _remote(
@@ -162,19 +162,30 @@ class _Attempt(NamedTuple):
 def _distributed(
     units: Sequence[Unit], engine: Engine, root: Path, progress: Progress
 ) -> Iterator[Done | Failure]:
-    with _shared(root) as token, clusters.client(engine, len(units)) as client:
-        yield from _dispatch(deque(_Task(unit, ()) for unit in units), client, engine, root, token, progress)
+    waiting = deque(_Task(unit, ()) for unit in units)
+    with (
+        _shared(root) as token,
+        clusters.client(engine, len(units)) as client,
+        futures.ThreadPoolExecutor(1) as saver,
+    ):
+        yield from _dispatch(waiting, client, saver, engine, root, token, progress)
 
 
 def _dispatch(
-    waiting: deque[_Task], client: Any, engine: Engine, root: Path, token: str, progress: Progress
-) -> Iterator[Done | Failure]:
-    events: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()  # (attempt, a future or (epoch, left))
+    waiting: deque[_Task], client: Any, saver: futures.Executor, engine: Engine, root: Path, token: str,
+    progress: Progress,
+) -> Iterator[Done | Failure]:  # fmt: skip
+    """Keeps the workers busy, while `saver` fetches what they made and writes it."""
+    events: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+    # (attempt, the worker's future, the saver's, or (epoch, trials left))
     client.subscribe_topic(token, lambda event: events.put((event[1][0], event[1][1:])))
     running: dict[int, _Attempt] = {}
-    finished: list[_Attempt] = []  # whose trials are with their workers still
+    saving: dict[int, _Attempt] = {}
     shunned: set[str] = set()
     number, looked, workers = 0, -TICK, set[str]()
+
+    def news_of(number: int) -> Callable[[Any], None]:
+        return lambda what: events.put((number, what))
 
     def ended(attempt: _Attempt, what: str) -> Iterator[Failure]:
         """An attempt came to nothing: once more, or not."""
@@ -184,7 +195,7 @@ def _dispatch(
         else:
             yield Failure(attempt.part, "\n".join(log) + "\n")
 
-    while waiting or running or finished:
+    while waiting or running or saving:
         now = time.monotonic()
         if now - looked >= TICK or not workers:
             looked = now
@@ -200,7 +211,7 @@ def _dispatch(
                     else:
                         yield from ended(attempt, "the worker died")
         for worker in workers - shunned - {attempt.worker for attempt in running.values()}:
-            if finished and waiting and waiting[0].log:
+            if saving and waiting and waiting[0].log:
                 break  # what killed a worker once must not take finished trials with another
             part, done = _next(waiting, root)
             yield from done
@@ -208,22 +219,20 @@ def _dispatch(
                 break
             number += 1
             future = _submit(client, number, part.unit, worker, engine, root, token)
-            future.add_done_callback(lambda future, number=number: events.put((number, future)))
+            future.add_done_callback(news_of(number))
             running[number] = _Attempt(part, part.unit, future, worker, time.monotonic())
-        for attempt in finished:  # now that everyone has work
-            made_or_none = _handed_over(attempt.future)
-            if made_or_none:
-                made, seconds = made_or_none
-                store.put(root, attempt.part.condition, made)
-                yield Done(attempt.part, seconds)
-            else:
-                yield from ended(attempt, "the worker died before it handed its trials over")
-        finished.clear()
-        if not (waiting or running):
+        if not (waiting or running or saving):
             break  # without waiting for news that nobody will send
         try:
             key, what = events.get(timeout=TICK)
         except queue.Empty:
+            continue
+        if isinstance(what, futures.Future):
+            attempt, seconds = saving.pop(key), what.result()
+            if seconds is None:
+                yield from ended(attempt, "the worker died before it handed its trials over")
+            else:
+                yield Done(attempt.part, seconds)
             continue
         attempt_or_none = running.get(key)
         if attempt_or_none is None:
@@ -236,7 +245,8 @@ def _dispatch(
             continue
         del running[key]
         if what.status == "finished":
-            finished.append(attempt)
+            saving[key] = attempt
+            saver.submit(_save, attempt, root).add_done_callback(news_of(key))
         elif what.status == "error":
             yield from _error(attempt, what.exception(), what.traceback(), ended)
         else:
@@ -267,16 +277,17 @@ def _submit(client: Any, number: int, unit: Unit, worker: str, engine: Engine, r
     )  # fmt: skip
 
 
-def _handed_over(future: Any) -> tuple[dict[int, store.Files], float] | None:
-    """What a worker made; None if it is gone, and what it made with it."""
+def _save(attempt: _Attempt, root: Path) -> float | None:
+    """Write what a worker made: the seconds that this took it; None if it is gone, and all with it."""
     from distributed.scheduler import KilledWorker
 
     try:
-        made: tuple[dict[int, store.Files], float] = future.result(timeout=60)
+        made, seconds = attempt.future.result(timeout=60)
     except (KilledWorker, futures.CancelledError, asyncio.CancelledError, TimeoutError, OSError):
-        future.cancel()
+        attempt.future.cancel()
         return None
-    return made
+    store.put(root, attempt.part.condition, made)
+    return float(seconds)
 
 
 def _error(

@@ -26,7 +26,7 @@ class Outcome(NamedTuple):
     trained: int
     failed: list[Path]  # records of blocks that were given up
     seconds: float = 0.0  # that it took, by the clock on the wall
-    work: float = 0.0  # seconds of training, of all workers together
+    work: float = 0.0  # seconds of making trials, of all workers together
 
 
 def train_missing(

@@ -26,7 +26,7 @@ class Tally:
     done: int
     failed: int = 0
     trained: int = 0
-    work: float = 0.0  # seconds of training, of all workers together
+    work: float = 0.0  # seconds of making trials, of all workers together
     running: dict[Unit, tuple[int, int]] = field(default_factory=dict)  # epoch, trials still training
     began: float = field(default_factory=time.monotonic)
 
