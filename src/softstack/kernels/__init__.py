@@ -14,6 +14,7 @@ from softstack.errors import BadInput, unknown
 
 BACKENDS = ("auto", "reference", "cpu", "gpu")
 DTYPES = (torch.float32, torch.float64)
+COMPILERS = [name for name in ("numba", "triton") if importlib.util.find_spec(name)]  # that are installed
 
 
 def require(backend: str) -> None:
@@ -39,7 +40,7 @@ def why_not_gpu(x: Tensor) -> str:
 def _lacks(x: Tensor, compiler: str) -> str:
     if x.dtype not in DTYPES:
         return f"its dtype is {x.dtype}, and kernels compute in float32 and float64"
-    return "" if importlib.util.find_spec(compiler) else f"{compiler} is not installed"
+    return "" if compiler in COMPILERS else f"{compiler} is not installed"
 
 
 WHY_NOT = {"cpu": why_not_cpu, "gpu": why_not_gpu}

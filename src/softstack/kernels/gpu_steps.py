@@ -5,8 +5,8 @@ sequences, then one kernel, a program a sequence, that makes everything else of 
 it, gate by gate: R = H (RNN), 4 H (LSTM, and GRU: reset, z, n's part from r, n's part from h), A (linear).
 The tape is that of `gpu_rnn.py`; `at_` is where its parts begin.
 
-Python takes longer to launch these than the GPU to run them: capture the call in a CUDA graph
-(torch.cuda.make_graphed_callables) where that matters.
+For small batches Python takes longer to launch these than the GPU to run them: capture the call in a CUDA
+graph (torch.cuda.make_graphed_callables) where that matters.
 """
 
 import torch
@@ -224,6 +224,24 @@ def sizes(core, memory, m, H):
     return {"CORE": core, "MEMORY": memory, "HP": HP, "MP": MP, "BLOCK": BLOCK, "num_warps": warps}
 
 
+def launcher(kernel, programs, options):
+    """Calls a kernel again and again, with arguments of the same kinds. Triton looks up what it compiled for
+    them only once: that takes longer than a step does."""
+    grid = (programs, 1, 1)
+    constants = [value for name, value in options.items() if name != "num_warps"]
+    found = None
+
+    def launch(*arguments):
+        nonlocal found
+        if found:
+            found(*arguments, *constants)
+        else:
+            compiled = kernel[grid](*arguments, **options)
+            found = compiled and compiled[grid]  # none where it is interpreted
+
+    return launch
+
+
 def forward(
     core, memory, W, b, Wh, bn, Wo, bo, h0, c0, r0, s0, lengths, V, s, h, c, r, tape, links, at, parts, k
 ):
@@ -241,11 +259,12 @@ def forward(
         begin_kernel[grid](s0, links, tape, n, N, size, chains, at[6], at[7], LIFO=memory == STACK.value)
     z, matrix = torch.cat((r0, h0), 2), joined(core, W, Wh, k, H).mT
     bias = (torch.cat((b, bn), 1) if core == GRU.value else b).unsqueeze(1)
+    step, pre = launcher(step_kernel, P * B, options), z.new_empty(P, B, matrix.shape[2])
     for t in range(T):
-        pre = torch.baddbmm(bias, z, matrix)  # (P, B, R)
-        step_kernel[grid](
+        torch.baddbmm(bias, z, matrix, out=pre)
+        step(
             pre, z, Wo, bo, lengths, V, tape, links, t, B, m, H, Wo.shape[1], G, pre.shape[2], N, n, size,
-            chains, *at[1:8], **options,
+            chains, *at[1:8],
         )  # fmt: skip
     r.copy_(rs[:, :, T])
     if core != LINEAR.value:
@@ -265,11 +284,12 @@ def backward(
     n, size, chains, options = N - T, at[-1], links.shape[1] // B, sizes(core, memory, m, H)
     gz, matrix = torch.cat((gr, gh), 2), joined(core, W, Wh, k, H)
     starts = [at[j] for j in (1, 2, 4, 5, 6, 7)]
+    unstep = launcher(unstep_kernel, P * B, options)
     for t in reversed(range(T)):
-        unstep_kernel[(P * B,)](
+        unstep(
             gz, to_f, gout, gpre, gc, Wo, lengths, s0, V, gV, gs, tape, links, t, B, T, m, H, A, R, N, n,
-            size, chains, *starts, **options,
+            size, chains, *starts,
         )  # fmt: skip
-        gz = torch.baddbmm(gz, gpre[:, :, t], matrix)
+        gz.baddbmm_(gpre[:, :, t], matrix)
     gr.copy_(gz[..., :m])
     gh.copy_(gz[..., m:])
