@@ -38,7 +38,7 @@ results: $(VENV)/.lab $(VENV)/.kernels
 	rm -rf runs/table1 figures bench
 	$(BIN)/softstack table
 	$(BIN)/softstack figures
-	$(BIN)/softstack bench
+	$(BIN)/softstack bench --full
 	$(BIN)/python tools/publish.py
 
 $(VENV)/.lab: pyproject.toml constraints.txt

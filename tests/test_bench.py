@@ -36,5 +36,5 @@ def test_the_literal_loop_is_the_reference():
 
 def test_growth_is_a_slope_and_the_plot_has_its_lines():
     timings = [bench.Timing("c", T, "fused", 1e-6 * T**1.5) for T in (1024, 4096, 16384)]
-    assert bench.exponent(timings, "c") == pytest.approx(1.5)
+    assert bench.of_time(timings, "c") == pytest.approx(1.5)
     assert len(bench.plot(timings).axes[0].lines) == 1

@@ -41,15 +41,18 @@ def speed() -> str:
             f"| {case} | {t['T']:,} | {1e3 * mine:.2f} ms | {name} | {1e3 * t['seconds']:,.1f} ms "
             f"| {t['seconds'] / mine:,.0f} |"
         )
+    million = next(t for t in bench["timings"] if t["T"] == 1_000_000)
     slopes = " and ".join(f"{slope:.2f} ({case})" for case, slope in bench["exponents"].items())
     return (
-        "\n".join(lines) + f"\n\nFrom T = 1,024 to 65,536 the time grows with T to the power of {slopes}. "
-        f"Made by `softstack bench` at commit {bench['commit']}, torch {bench['torch']}."
+        "\n".join(lines) + f"\n\nFrom T = 1,024 to 65,536 the time grows with T to the power of {slopes}, "
+        f"memory to that of {bench['memory_exponent']:.2f}. A scan of a million steps (B=1, m=16) takes "
+        f"{million['seconds']:.2f} s and {bench['memory'][-1]['megabytes']:,.0f} MB. "
+        f"Made by `softstack bench --full` at commit {bench['commit']}, torch {bench['torch']}."
     )
 
 
 def speed_gpu() -> str:
-    """The same for what `python -m softstack.lab.bench_gpu results/bench/gpu.json COMMIT` wrote on a GPU."""
+    """The same for what `python benchmarks/gpu.py results/bench/gpu.json COMMIT` wrote on a GPU."""
     bench = json.loads((RESULTS / "bench" / "gpu.json").read_text())
     own = {t["case"]: t["seconds"] for t in bench["timings"] if t["implementation"] == "fused"}
     lines = [
@@ -66,12 +69,12 @@ def speed_gpu() -> str:
     return (
         "\n".join(lines) + f"\n\n{long['case']}, T = {long['T']:,}: {1e3 * long['seconds']:,.0f} ms and "
         f"{long['megabytes']:,.0f} MB, which grow in proportion to T. Made by "
-        f"`python -m softstack.lab.bench_gpu` at commit {bench['commit']}, torch {bench['torch']}."
+        f"`python benchmarks/gpu.py` at commit {bench['commit']}, torch {bench['torch']}."
     )
 
 
 def sweep() -> str:
-    """What `tools/many_runs.py` measured, in a sentence; nothing before it has been run."""
+    """What `benchmarks/sweep.py` measured, in a sentence; nothing before it has been run."""
     file = RESULTS / "sweep" / "sweep.json"
     if not file.exists():
         return ""
@@ -82,7 +85,7 @@ def sweep() -> str:
         f"{made['trials']:,} trials took {local['seconds']:.0f} s with {made['workers']} workers on this "
         f"machine, of which the engine cost {made['overhead']:.1%} of the training, start and end included; "
         f"on the cluster {cluster['seconds']:.0f} s, a worker killed after {made['killed_after']:,} of them. "
-        f"The results are {same}. Made by `python tools/many_runs.py` at commit {made['commit']}, "
+        f"The results are {same}. Made by `python benchmarks/sweep.py` at commit {made['commit']}, "
         f"torch {made['torch']}."
     )
 

@@ -4,10 +4,12 @@ A case first compares outputs and gradients, and is not timed where they differ.
 on one thread, forward and backward together; what counts are the ratios.
 """
 
+import multiprocessing
 import resource
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -38,6 +40,14 @@ class Timing(NamedTuple):
     T: int
     implementation: str
     seconds: float
+
+
+class Memory(NamedTuple):
+    """What the fused kernel took for one case."""
+
+    case: str
+    T: int
+    megabytes: float
 
 
 def instructions(B: int, T: int, m: int, kind: str = "random") -> list[Tensor]:
@@ -166,18 +176,29 @@ def cases(full: bool) -> Iterator[Timing]:
     yield from networks(24)
 
 
-def exponent(timings: list[Timing], case: str, start: int = 1024) -> float:
-    """The slope of log time over log T of the fused kernel, from T = start on."""
-    points = [
-        (t.T, t.seconds) for t in timings if t.case == case and t.implementation == "fused" and start <= t.T
-    ]
-    x, y = (np.log([point[k] for point in points]) for k in (0, 1))
+def exponent(points: list[tuple[int, float]], start: int = 1024) -> float:
+    """The slope of log cost over log T of points (T, cost), from T = start on."""
+    x, y = (np.log([point[k] for point in points if point[0] >= start]) for k in (0, 1))
     return float(np.polyfit(x, y, 1)[0])
 
 
-def peak_memory() -> float:
-    """Of this process so far, in gigabytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+def of_time(timings: list[Timing], case: str) -> float:
+    """That of the fused kernel's time."""
+    return exponent([(t.T, t.seconds) for t in timings if (t.case, t.implementation) == (case, "fused")])
+
+
+def peak(B: int, T: int, m: int) -> float:
+    """Megabytes that a scan takes with its arguments and gradients, in a process that does nothing else."""
+    both_ways(fused, instructions(B, 8, m))  # compiled
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    both_ways(fused, instructions(B, T, m))
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e3
+
+
+def memory() -> Iterator[Memory]:
+    for B, m, T in (*((32, 32, T) for T in (1024, 4096, 16384, 65536)), (1, 16, 1_000_000)):
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+            yield Memory(f"scan, B={B}, m={m}", T, process.submit(peak, B, T, m).result())
 
 
 def plot(timings: list[Timing]) -> "Figure":

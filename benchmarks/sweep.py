@@ -1,6 +1,6 @@
 """A sweep on this machine, and the same on a cluster of two workers, one of which is killed halfway.
 
-    python tools/many_runs.py [FILE.toml] [OUT]
+    python benchmarks/sweep.py [FILE.toml] [OUT]
 
 Compares every result.json of the two, and writes OUT/sweep.json: times, what the engine cost, and the commit.
 """
@@ -20,7 +20,7 @@ ADDRESS = "tcp://127.0.0.1:8786"
 
 
 def sweep(file: Path, root: Path, *options: str) -> subprocess.Popen[str]:
-    command = [BIN / "softstack", "sweep", file, "--out", root, "--json", *options]
+    command = [str(BIN / "softstack"), "sweep", str(file), "--out", str(root), "--json", *options]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 

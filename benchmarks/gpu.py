@@ -1,4 +1,4 @@
-"""How fast on a GPU: `python -m softstack.lab.bench_gpu OUT.json [COMMIT]`; torch and Triton are enough.
+"""How fast on a GPU: `python benchmarks/gpu.py OUT.json [COMMIT]`; torch and Triton are enough.
 
 As in `bench.py`, a case first compares outputs and gradients, and is not timed where they differ. Times are
 medians of device events, forward and backward together.
