@@ -332,8 +332,8 @@ def bench(*, full: bool = False, out: Path = Path("bench")) -> None:
     timings: list[benchmarks.Timing] = []
     screen = Table("case", "T", "implementation", "ms", "times fused")
     with errors.status("timing") if errors.is_terminal else nullcontext():
-        timings.extend(benchmarks.cases(full))
         memory = list(benchmarks.memory())
+        timings.extend(benchmarks.cases(full))
     own = {(t.case, t.T): t.seconds for t in timings if t.implementation == "fused"}
     for t in timings:
         ratio = t.seconds / own[t.case, t.T]
