@@ -1,27 +1,23 @@
 """Where workers come from: a dask cluster of this machine's cores, one that runs already, or SLURM's jobs."""
 
 import atexit
-import multiprocessing
 import os
-import signal
 import socket
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from softstack.errors import BadInput, unknown
+from softstack_command import one_thread, prepare
 
 SLURM = {"cores": 1, "processes": 1, "memory": "4GB", "walltime": "01:00:00"}
 SLURM_KEYS = (
     "jobs", "queue", "account", "project", "walltime", "cores", "processes", "memory", "job_extra_directives",
     "job_script_prologue", "interface", "local_directory", "log_directory", "python", "scheduler_options",
 )  # fmt: skip
-IMPORTED = ["distributed", "softstack.lab.engine", "softstack.lab.native", "softstack.kernels.cpu_rnn"]
 FORKED = {"distributed.worker.multiprocessing-method": "forkserver"}
 QUIET = {
     "distributed.worker.memory.spill": False,
@@ -90,27 +86,6 @@ def client(engine: Engine, most: int) -> Iterator[Any]:
         yield made
 
 
-def prepare() -> None:
-    """Begin to start local workers. They are forked from a process that does nothing but import what they
-    need, once for all of them; it takes two seconds, in which other things can be done."""
-    with _one_thread(), _deaf():
-        multiprocessing.get_context("forkserver").set_forkserver_preload(IMPORTED)
-        forkserver.ensure_running()
-
-
-@contextmanager
-def _deaf() -> Iterator[None]:
-    """Workers do not hear Ctrl-C, which goes to everyone at a terminal: the driver does, and ends them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only that one may say so
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 @contextmanager
 def _local(engine: Engine, most: int) -> Iterator[Any]:
     """One single-threaded worker a core, or one a GPU; on loopback alone."""
@@ -121,7 +96,7 @@ def _local(engine: Engine, most: int) -> Iterator[Any]:
 
     workers = engine.workers or torch.cuda.device_count() or os.cpu_count() or 1
     with (
-        _one_thread(),
+        one_thread(),
         dask.config.set({**QUIET, **FORKED}),
         LocalCluster(
             n_workers=min(most, workers), threads_per_worker=1, host="127.0.0.1",
@@ -131,20 +106,6 @@ def _local(engine: Engine, most: int) -> Iterator[Any]:
     ):  # fmt: skip
         made.run(atexit.register, os._exit, 0)  # they hold nothing worth a second of taking torch apart
         yield made
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Workers inherit the environment, and must not start threads of their own in torch."""
-    before = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["OMP_NUM_THREADS"]
-        else:
-            os.environ["OMP_NUM_THREADS"] = before
 
 
 @contextmanager
