@@ -226,7 +226,7 @@ def scan(
     if kernel != "reference":
         from softstack.kernels.scan import scan as fused
 
-        V = torch.cat((state.V, v), -2)
+        V = torch.cat((state.V, v), -2) if state.V.shape[-2] else v
         r, s = fused(V, u, d, state.s, lengths, isinstance(memory, Stack), kernel == "gpu")
         return r, MemoryState(V, s)
     reads = []

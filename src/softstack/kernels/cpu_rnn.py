@@ -125,7 +125,7 @@ def forward(
     heads, fronts = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
     held, left = np.empty(LANES, x.dtype), np.empty(LANES, x.dtype)  # the strengths of those
     NmL, history = N * mL, rows_before(n, T + 1) * LANES
-    weights = np.empty(N * LANES, x.dtype)
+    weights = np.empty(N * LANES if short else 0, x.dtype)
     for p in range(P):
         xs, hs, cs, rs = tape[p, at_x:at_h], tape[p, at_h:at_c], tape[p, at_c:at_r], tape[p, at_r:at_acts]
         acts, gates = tape[p, at_acts:at_gates], tape[p, at_gates:at_level]
@@ -283,8 +283,9 @@ def backward(
     h_kept, c_kept, r_kept = np.empty(HL, W.dtype), np.empty(HL, W.dtype), np.empty(mL, W.dtype)
     x_grad = np.empty(k * LANES, W.dtype)
     NmL, history = N * mL, rows_before(n, T + 1) * LANES
-    s_grad, V_grad = np.empty(N * LANES, W.dtype), np.empty(NmL, W.dtype)
-    through, left = np.empty(N * LANES, W.dtype), np.empty(N * LANES, W.dtype)
+    rows = N * LANES if short else 0
+    s_grad, V_grad = np.empty(rows, W.dtype), np.empty(rows * m, W.dtype)
+    through, left = np.empty(rows, W.dtype), np.empty(rows, W.dtype)
     # of one model, every step: what the weights' gradients are made of
     outs = np.empty(T * nb * AL, W.dtype)
     pres = outs if core == LINEAR else np.empty(T * nb * GL, W.dtype)
