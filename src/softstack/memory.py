@@ -215,6 +215,7 @@ def scan(
 ) -> tuple[Tensor, MemoryState]:
     """A stack or a queue over a whole sequence. `validate=False` trusts the strengths."""
     v, u, d = instructions
+    begins_empty = state is None
     if state is None:
         state = empty(memory.size, v.shape[:-2], v)
     if validate:
@@ -226,7 +227,7 @@ def scan(
     if kernel != "reference":
         from softstack.kernels.scan import scan as fused
 
-        V = torch.cat((state.V, v), -2) if state.V.shape[-2] else v
+        V = v if begins_empty else torch.cat((state.V, v), -2)
         r, s = fused(V, u, d, state.s, lengths, isinstance(memory, Stack), kernel == "gpu")
         return r, MemoryState(V, s)
     reads = []
