@@ -25,6 +25,10 @@ def table() -> str:
     return f"{report.markdown_table(rows)}\n\n{report.verdict(rows)} {report.stamp(meta)}"
 
 
+def duration(seconds: float) -> str:
+    return f"{seconds:,.0f} s" if seconds > 10 else f"{1e3 * seconds:,.1f} ms"
+
+
 def speed() -> str:
     """Each case at the longest T that another implementation reaches, and how many times slower that is."""
     bench = json.loads((RESULTS / "bench" / "bench.json").read_text())
@@ -38,7 +42,7 @@ def speed() -> str:
     for (case, name), t in longest.items():
         mine = own[case, t["T"]]
         lines.append(
-            f"| {case} | {t['T']:,} | {1e3 * mine:.2f} ms | {name} | {1e3 * t['seconds']:,.1f} ms "
+            f"| {case} | {t['T']:,} | {1e3 * mine:.2f} ms | {name} | {duration(t['seconds'])} "
             f"| {t['seconds'] / mine:,.0f} |"
         )
     million = next(t for t in bench["timings"] if t["T"] == 1_000_000)
