@@ -35,6 +35,7 @@ ALLOWED = {
         "",
     },
     "viewer": {"errors", "memory", "trace"},
+    "__main__": set(),
     "": {"cell", "controllers", "errors", "memory", "networks", "trace", "viewer"},
 }
 
@@ -60,11 +61,22 @@ def test_imports_go_one_way():
         assert not wrong, f"{file} imports {wrong}"
 
 
-def test_importing_softstack_loads_little():
-    code = "import sys, softstack; print(' '.join(sys.modules))"
-    loaded = subprocess.run(
+def loaded_by(module):
+    code = f"import sys, {module}; print(' '.join(sys.modules))"
+    return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
+
+
+def test_the_command_starts_before_torch_is_imported():
+    loaded = loaded_by("softstack_command")
+    assert "multiprocessing.forkserver" in loaded
+    assert "torch" not in loaded
+    assert "softstack" not in loaded
+
+
+def test_importing_softstack_loads_little():
+    loaded = loaded_by("softstack")
     assert "torch" in loaded
     heavy = {
         "numba",
