@@ -15,14 +15,14 @@ from numba.extending import intrinsic, lower_builtin, models, register_model
 from softstack.kernels.cpu_lanes import LANES, Emit
 
 
-class Row(types.Type):  # type: ignore[misc]  # numba is not typed
+class Row(types.Type):
     def __init__(self, real: Any) -> None:
         self.real = real
         super().__init__(name=f"Row({real})")
 
 
 @register_model(Row)
-class RowModel(models.PrimitiveModel):  # type: ignore[misc]
+class RowModel(models.PrimitiveModel):
     def __init__(self, manager: Any, row: Any) -> None:
         super().__init__(manager, row, ir.VectorType(manager.lookup(row.real).get_value_type(), LANES))
 
@@ -82,7 +82,7 @@ def times_plus(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 def _arithmetic(which: Any, instruction: str, count: int) -> None:
-    class Template(AbstractTemplate):  # type: ignore[misc]
+    class Template(AbstractTemplate):
         def generic(self, args: Any, kws: Any) -> Any:
             if len(args) == count and isinstance(args[0], Row) and args[0] == args[-1]:
                 return signature(args[0], *args)

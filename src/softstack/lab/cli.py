@@ -6,7 +6,6 @@ import sys
 import time
 import tomllib
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import fields, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,13 +19,13 @@ from rich.table import Table
 
 import softstack
 from softstack.errors import BadInput
-from softstack.lab import bench as benchmarks
 from softstack.lab import figures, report, row_page, store, tasks
-from softstack.lab.commands import questions, runs, transducers, view
+from softstack.lab.commands import bench, questions, runs, transducers, view
 from softstack.lab.commands.options import Whole, whole
 from softstack.lab.data import Split, read_tsv, write_tsv
 from softstack.lab.experiments import TABLE_1, Condition, corrected
 from softstack.lab.jobs import train_missing
+from softstack.lab.screen import wide
 from softstack.lab.train import accuracies, encoded, examples, stream
 
 app = App(
@@ -108,7 +107,7 @@ def table(
     screen = Table(*report.HEADER)
     for cells in report.cells(reproduced):
         screen.add_row(*(cell.strip("*") for cell in cells))
-    _screen().print(screen)
+    wide().print(screen)
     print(report.verdict(reproduced))
     print(f"Report: {out / name}.html, and .md and .json beside it")
 
@@ -260,7 +259,7 @@ def trace(run_dir: Path, symbols: str, /, *, out: Path = Path("trace.png")) -> N
     seen = figures.observe(network, run.condition, symbols.split())
     task = tasks.find(run.condition.task).name.replace("_", " ")
     title = f"{task}, {run.condition.controller} controller, {run.path.name}"
-    _folder(out.parent)
+    out.parent.mkdir(parents=True, exist_ok=True)
     if out.suffix == ".json":
         store.write(out, json.dumps(figures.as_json(seen)).encode())
     else:
@@ -301,7 +300,7 @@ def figures_(
     """
     seeds = range(_at_least_one("--trials", trials))
     train_missing(runs, [shown.condition for shown in figures.FIGURES], seeds, engine)
-    _folder(out)
+    out.mkdir(parents=True, exist_ok=True)
     for shown in figures.FIGURES:
         all_runs = [store.load(store.place(runs, shown.condition, seed)) for seed in seeds]
         shown_run = sorted(all_runs, key=lambda run: (run.result["dev"], run.result["test"]))[trials // 2]
@@ -313,52 +312,6 @@ def figures_(
         print(
             f"{out / shown.name}.png  {shown.title}: seed {shown_run.seed}, dev {shown_run.result['dev']:.1%}"
         )
-
-
-@app.command
-def bench(*, full: bool = False, out: Path = Path("bench")) -> None:
-    """Time the kernels beside the reference and beside a loop written as the equations read.
-
-    Prints a table and writes bench.json and bench.png, cost against length. Takes about three minutes.
-
-    Parameters
-    ----------
-    full
-        run the loop written as the equations read up to T = 1024, four minutes more, and not just to 256
-    out
-        where the files go
-    """
-    _folder(out)
-    timings: list[benchmarks.Timing] = []
-    screen = Table("case", "T", "implementation", "ms", "times fused")
-    with errors.status("timing") if errors.is_terminal else nullcontext():
-        memory = list(benchmarks.memory())
-        timings.extend(benchmarks.cases(full))
-    own = {(t.case, t.T): t.seconds for t in timings if t.implementation == "fused"}
-    for t in timings:
-        ratio = t.seconds / own[t.case, t.T]
-        screen.add_row(t.case, str(t.T), t.implementation, f"{1e3 * t.seconds:.3f}", f"{ratio:,.1f}")
-    _screen().print(screen)
-    scans = ("scan, B=10, m=2", "scan, B=32, m=32")
-    slopes = {case: round(benchmarks.of_time(timings, case), 3) for case in scans}
-    for case, slope in slopes.items():
-        print(f"{case}: fused time grows with T to the power of {slope}, from T = 1024 to 65536")
-    *growing, long = memory
-    slope = round(benchmarks.exponent([(took.T, took.megabytes) for took in growing]), 3)
-    print(
-        f"{growing[0].case}: memory grows with T to the power of {slope}, to {growing[-1].megabytes:.0f} MB"
-    )
-    print(f"{long.case}, T={long.T}: {long.megabytes:.0f} MB")
-    result = {
-        **store.provenance("cpu"),
-        "exponents": slopes,
-        "memory_exponent": slope,
-        "memory": [took._asdict() for took in memory],
-        "timings": [t._asdict() for t in timings],
-    }
-    store.write(out / "bench.json", json.dumps(result, indent=1).encode() + b"\n")
-    store.write(out / "bench.png", figures.rendered(benchmarks.plot(timings), "png"))
-    print(f"Written: {out / 'bench.json'}, {out / 'bench.png'}")
 
 
 @app.command(name="tasks")
@@ -373,15 +326,10 @@ def tasks_() -> None:
 
 
 _more: list[Callable[..., Any]] = [
-    *view.COMMANDS, *runs.COMMANDS, *questions.COMMANDS, *transducers.COMMANDS
+    *bench.COMMANDS, *view.COMMANDS, *runs.COMMANDS, *questions.COMMANDS, *transducers.COMMANDS
 ]  # fmt: skip
 for _command in _more:
     app.command(_command)
-
-
-def _screen() -> Console:
-    """Standard output; wide where it is not a terminal."""
-    return Console(width=None if sys.stdout.isatty() else 200)
 
 
 def _row_numbers(rows: Sequence[str] | None) -> list[int]:
@@ -421,10 +369,6 @@ def _toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadInput(f'{path} is not TOML ({error}): write lines such as  task = "reversal"') from None
-
-
-def _folder(path: Path) -> None:
-    path.mkdir(parents=True, exist_ok=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
