@@ -52,8 +52,8 @@ $(VENV)/.dev: pyproject.toml constraints.txt
 	touch $@ $(VENV)/.lab
 
 # numba's cache of a function looks at that function's file alone, not at the files of what it calls.
-$(VENV)/.kernels: $(wildcard src/softstack/kernels/cpu_*.py)
-	rm -f src/softstack/kernels/__pycache__/*.nb[ic]
+$(VENV)/.kernels: $(wildcard src/softstack/kernels/cpu/*.py)
+	rm -f src/softstack/kernels/cpu/__pycache__/*.nb[ic]
 	touch $@
 
 clean:

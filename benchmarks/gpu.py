@@ -17,10 +17,10 @@ from torch import Tensor, nn
 
 import softstack as ss
 from softstack.errors import BadInput
-from softstack.lab.bench import STRENGTHS, Timing, agree, both_ways, instructions
-from softstack.lab.experiments import Condition
-from softstack.lab.steps import Autograd, Graphed
-from softstack.lab.train import Population
+from softstack.lab.reports.speed import STRENGTHS, Timing, agree, both_ways, instructions
+from softstack.lab.training.conditions import Condition
+from softstack.lab.training.step import Autograd, Graphed
+from softstack.lab.training.train import Population
 
 
 def clock(run: Callable[..., Any], *given: Any, repeats: int = 20) -> float:

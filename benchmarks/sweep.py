@@ -13,7 +13,8 @@ import sys
 import time
 from pathlib import Path
 
-from softstack.lab import store, sweeps
+from softstack.lab.runs import store
+from softstack.lab.sweeps import plans as sweeps
 
 BIN = Path(sys.executable).parent
 ADDRESS = "tcp://127.0.0.1:8786"

@@ -14,14 +14,19 @@ from contextlib import contextmanager
 from multiprocessing import forkserver
 
 WITH_WORKERS = ("sweep", "table", "transducers")  # commands that will most likely start some
-IMPORTED = ["distributed", "softstack.lab.engine", "softstack.lab.native", "softstack.kernels.cpu_rnn"]
+IMPORTED = [
+    "distributed",
+    "softstack.lab.sweeps.engine",
+    "softstack.lab.training.native",
+    "softstack.kernels.cpu.rnn",
+]
 
 
 def main() -> None:
     if sys.argv[1:2] and sys.argv[1] in WITH_WORKERS and "--engine" not in sys.argv:
         prepare()
     try:
-        from softstack.lab.cli import main as run  # meanwhile
+        from softstack.lab.cli.main import main as run  # meanwhile
     except KeyboardInterrupt:
         sys.exit(130)
     run()

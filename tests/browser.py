@@ -5,10 +5,11 @@ import shutil
 
 import pytest
 
-from softstack.lab import network_page, store
-from softstack.lab.experiments import Condition
-from softstack.lab.resume import fresh
-from softstack.lab.train import Epoch, Trial, initial, stream, train
+from softstack.lab.reports import network_page
+from softstack.lab.runs import store
+from softstack.lab.training.conditions import Condition
+from softstack.lab.training.resume import fresh
+from softstack.lab.training.train import Epoch, Trial, initial, stream, train
 
 REVERSAL = Condition("reversal", "linear", "stack")
 XOR = Condition(

@@ -31,13 +31,13 @@ def generator():
 @pytest.fixture
 def softstack(tmp_path, monkeypatch, capsys):
     """Runs a command in an empty directory and gives its exit code, standard output and standard error."""
-    from softstack.lab import cli
+    from softstack.lab.cli.main import main as cli
 
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments):
         try:
-            cli.main(arguments)
+            cli(arguments)
             code = 0
         except SystemExit as stop:
             code = stop.code or 0

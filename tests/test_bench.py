@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from softstack.errors import BadInput
-from softstack.lab import bench
+from softstack.lab.reports import speed as bench
 
 
 def test_scans_are_timed_side_by_side():

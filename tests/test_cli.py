@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from softstack.lab import store
-from softstack.lab.experiments import TABLE_1, Condition
+from softstack.lab.runs import store
+from softstack.lab.training.conditions import TABLE_1, Condition
 
 SMALL = ["--train-size", "20", "--dev-size", "5", "--test-size", "5", "--max-epochs", "1"]
 
@@ -129,7 +129,7 @@ def test_table_does_only_what_is_missing(softstack, monkeypatch):
         for c in TABLE_1
     ]
     monkeypatch.setattr("softstack.lab.cli.TABLE_1", small)
-    monkeypatch.setattr("softstack.lab.report.TABLE_1", small)
+    monkeypatch.setattr("softstack.lab.reports.table1.TABLE_1", small)
     arguments = ("table", "--rows", "2", "delayed_xor", "--trials", "2", "--engine", "inline", "--out", "t")
     code, out, err = softstack(*arguments)
     assert (code, err) == (0, "")
@@ -151,7 +151,7 @@ def test_table_does_only_what_is_missing(softstack, monkeypatch):
 
 
 def test_figures_are_drawn(softstack, monkeypatch):
-    from softstack.lab import figures
+    from softstack.lab.reports import figures
 
     small = [
         shown._replace(

@@ -11,12 +11,14 @@ from softstack.cell import State
 from softstack.controllers import Actions
 from softstack.formal.running import looks, transduced
 from softstack.formal.transducer import Transducer
-from softstack.lab import ablation, lengths, tasks
-from softstack.lab.cli import main
-from softstack.lab.diagnosis import VERDICTS, diagnose, judge, predict_fall
-from softstack.lab.experiments import Condition, build
-from softstack.lab.machines import MACHINES, compile_task
-from softstack.lab.train import initial
+from softstack.lab import tasks
+from softstack.lab.cli.main import main
+from softstack.lab.explain import ablation
+from softstack.lab.explain.compiled import MACHINES, compile_task
+from softstack.lab.explain.diagnosis import VERDICTS, diagnose, judge, predict_fall
+from softstack.lab.tasks import lengths
+from softstack.lab.training.conditions import Condition, build
+from softstack.lab.training.train import initial
 from softstack.memory import MemoryState
 
 STACK, MEMORY, IGNORED = VERDICTS

@@ -14,9 +14,10 @@ import pytest
 import torch
 
 from softstack.errors import BadInput
-from softstack.lab import clusters, engine, jobs
-from softstack.lab.clusters import Engine
-from softstack.lab.experiments import Condition
+from softstack.lab.sweeps import engine, jobs
+from softstack.lab.sweeps import workers as clusters
+from softstack.lab.sweeps.workers import Engine
+from softstack.lab.training.conditions import Condition
 
 SMALL = [
     Condition(task, "linear", "stack", train_size=20, dev_size=5, test_size=5, max_epochs=2)

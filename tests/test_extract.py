@@ -17,12 +17,12 @@ from softstack.formal.machines import PDTS, dyck, real_time_dyck
 from softstack.formal.merging import merged
 from softstack.formal.transducer import Rule, Transducer
 from softstack.lab import tasks
-from softstack.lab.cli import main
-from softstack.lab.experiments import Condition
-from softstack.lab.extract import extract
-from softstack.lab.fidelity import Share, answers
-from softstack.lab.machines import MACHINES, compile_task
-from softstack.lab.train import initial
+from softstack.lab.cli.main import main
+from softstack.lab.explain.compiled import MACHINES, compile_task
+from softstack.lab.explain.extract import extract
+from softstack.lab.explain.fidelity import Share, answers
+from softstack.lab.training.conditions import Condition
+from softstack.lab.training.train import initial
 from strategies import dense
 
 BRACKETS = [("(", ")"), ("[", "]")]

@@ -17,10 +17,11 @@ import distributed
 import pytest
 
 from softstack.errors import BadInput
-from softstack.lab import jobs, progress, store
-from softstack.lab.clusters import Engine
-from softstack.lab.experiments import Condition
-from softstack.lab.sweeps import Sweep, dumps
+from softstack.lab.runs import store
+from softstack.lab.sweeps import jobs, progress
+from softstack.lab.sweeps.plans import Sweep, dumps
+from softstack.lab.sweeps.workers import Engine
+from softstack.lab.training.conditions import Condition
 
 FIRST = Condition(
     "reversal", "linear", "stack", train_size=100, dev_size=5, test_size=5, max_epochs=8, patience=8
@@ -44,7 +45,7 @@ def undisturbed(tmp_path_factory):
 def processes():
     """Processes that begin with everything imported, so that a round takes no time."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["distributed", "softstack.lab.jobs", "softstack.kernels.cpu_rnn"])
+    context.set_forkserver_preload(["distributed", "softstack.lab.sweeps.jobs", "softstack.kernels.cpu.rnn"])
     return context
 
 

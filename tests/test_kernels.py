@@ -368,8 +368,8 @@ def test_exp_sigmoid_and_tanh():
     import numpy as np
     from numba import njit
 
-    from softstack.kernels.cpu_math import exp, sigmoid, tanh
-    from softstack.kernels.cpu_row import load, store
+    from softstack.kernels.cpu.math import exp, sigmoid, tanh
+    from softstack.kernels.cpu.row import load, store
 
     @njit
     def over(x, a, b, c):

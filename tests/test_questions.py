@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from softstack.errors import BadInput
-from softstack.lab import index, listing, store
-from softstack.lab.compare import bootstrap, compare, wilson
-from softstack.lab.experiments import Condition
-from softstack.lab.train import train
+from softstack.lab.runs import index, listing, store
+from softstack.lab.runs.compare import bootstrap, compare, wilson
+from softstack.lab.training.conditions import Condition
+from softstack.lab.training.train import train
 
 SMALL = Condition("reversal", "linear", "stack", train_size=20, dev_size=5, test_size=5, max_epochs=1)
 OTHER = replace(SMALL, task="xor", hidden_size=3)

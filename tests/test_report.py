@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from softstack.lab import report
-from softstack.lab.experiments import TABLE_1
+from softstack.lab.reports import table1 as report
+from softstack.lab.training.conditions import TABLE_1
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results" / "table1"

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from softstack.errors import BadInput
-from softstack.lab import resume
-from softstack.lab.experiments import TABLE_1, Condition
-from softstack.lab.train import train
+from softstack.lab.training import resume
+from softstack.lab.training.conditions import TABLE_1, Condition
+from softstack.lab.training.train import train
 
 SMALL = Condition(
     "reversal", "linear", "stack", train_size=45, dev_size=10, test_size=10, max_epochs=9, patience=2

@@ -4,10 +4,12 @@ import re
 
 import pytest
 
-from softstack.lab import report, row_page, store
-from softstack.lab.experiments import TABLE_1, corrected
-from softstack.lab.resume import fresh
-from softstack.lab.train import Epoch, Trial, initial, stream
+from softstack.lab.reports import row_page
+from softstack.lab.reports import table1 as report
+from softstack.lab.runs import store
+from softstack.lab.training.conditions import TABLE_1, corrected
+from softstack.lab.training.resume import fresh
+from softstack.lab.training.train import Epoch, Trial, initial, stream
 
 DEV = (0.5, 1.0, 0.75, 0.9, 0.7)
 

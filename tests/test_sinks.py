@@ -9,9 +9,9 @@ import safetensors.torch
 import torch
 from torch.testing import assert_close
 
-from softstack.lab import export, sinks, store
-from softstack.lab.experiments import Condition, build
-from softstack.lab.train import train
+from softstack.lab.runs import export, sinks, store
+from softstack.lab.training.conditions import Condition, build
+from softstack.lab.training.train import train
 
 PLAIN = Condition("reversal", "lstm", "stack", train_size=20, dev_size=5, test_size=5, max_epochs=3)
 BUFFERED = Condition(

@@ -8,10 +8,12 @@ import psutil
 import pytest
 
 from softstack.errors import BadInput
-from softstack.lab import cli, clusters, jobs
-from softstack.lab.clusters import Engine
-from softstack.lab.experiments import Condition
-from softstack.lab.sweeps import Sweep
+from softstack.lab.cli.main import main as cli
+from softstack.lab.sweeps import jobs
+from softstack.lab.sweeps import workers as clusters
+from softstack.lab.sweeps.plans import Sweep
+from softstack.lab.sweeps.workers import Engine
+from softstack.lab.training.conditions import Condition
 
 SMALL = Condition("reversal", "linear", "stack", train_size=20, dev_size=5, test_size=5, max_epochs=2)
 FILE = """
@@ -31,7 +33,7 @@ def test_a_dry_run_shows_the_job_script_and_submits_nothing(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     Path("mine.toml").write_text(FILE)
     with pytest.raises(SystemExit) as stop:
-        cli.main(["sweep", "mine.toml", "--engine", "slurm", "--dry-run"])
+        cli(["sweep", "mine.toml", "--engine", "slurm", "--dry-run"])
     assert not stop.value.code
     out = capsys.readouterr().out
     assert "3 of 3 trials to train under runs/mine, in 1 blocks" in out

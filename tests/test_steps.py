@@ -5,10 +5,10 @@ import torch
 from torch.testing import assert_close
 
 from softstack.kernels.rnn import CORES, MEMORIES
-from softstack.lab.experiments import Condition
-from softstack.lab.native import Native
-from softstack.lab.steps import Adam, Autograd, Graphed, choose
-from softstack.lab.train import Population
+from softstack.lab.training.conditions import Condition
+from softstack.lab.training.native import Native
+from softstack.lab.training.step import Adam, Autograd, Graphed, choose
+from softstack.lab.training.train import Population
 
 SIZES = dict(train_size=12, dev_size=5, test_size=5, batch_size=5, hidden_size=4)
 

@@ -12,9 +12,10 @@ import pytest
 import torch
 
 from softstack.errors import BadInput
-from softstack.lab import resume, store
-from softstack.lab.experiments import NUMERICS, Condition
-from softstack.lab.train import train
+from softstack.lab.runs import store
+from softstack.lab.training import resume
+from softstack.lab.training.conditions import NUMERICS, Condition
+from softstack.lab.training.train import train
 
 SMALL = Condition("reversal", "linear", "stack", train_size=20, dev_size=5, test_size=5, max_epochs=2)
 
@@ -75,9 +76,9 @@ SAVER = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from softstack.lab import store
-from softstack.lab.experiments import Condition
-from softstack.lab.train import train
+from softstack.lab.runs import store
+from softstack.lab.training.conditions import Condition
+from softstack.lab.training.train import train
 trial = train(Condition(**{condition!r}), [0])[0]
 print("ready", flush=True)
 n = int(sys.argv[1])

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from softstack.lab import jobs, sweeps
-from softstack.lab.engine import Failure, Unit
-from softstack.lab.experiments import TABLE_1
+from softstack.lab.sweeps import jobs
+from softstack.lab.sweeps import plans as sweeps
+from softstack.lab.sweeps.engine import Failure, Unit
+from softstack.lab.training.conditions import TABLE_1
 
 FILE = """
 seeds = 2
@@ -78,7 +79,7 @@ def test_table_1_is_a_sweep(softstack, monkeypatch):
     few = {"train_size": 20, "dev_size": 5, "test_size": 5, "max_epochs": 1}
     small = [replace(condition, **few) for condition in TABLE_1]
     monkeypatch.setattr("softstack.lab.cli.TABLE_1", small)
-    monkeypatch.setattr("softstack.lab.report.TABLE_1", small)
+    monkeypatch.setattr("softstack.lab.reports.table1.TABLE_1", small)
     assert softstack("table", "--rows", "8", "--trials", "2", "--engine", "inline", "--out", "t")[0] == 0
     (plan,) = Path("t/sweeps").glob("table1-*.toml")
     code, out, _ = softstack("sweep", str(plan), "--out", "t", "--engine", "inline")

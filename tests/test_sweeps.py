@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softstack.errors import BadInput
-from softstack.lab import sweeps
-from softstack.lab.experiments import TABLE_1, Condition
+from softstack.lab.sweeps import plans as sweeps
+from softstack.lab.training.conditions import TABLE_1, Condition
 
 
 def parse(text):

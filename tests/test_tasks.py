@@ -9,8 +9,8 @@ import pytest
 from softstack.errors import BadInput
 from softstack.formal.machines import PDTS
 from softstack.lab import tasks
-from softstack.lab.data import Example, encode, read_tsv, write_tsv
 from softstack.lab.tasks import TASKS, draw
+from softstack.lab.tasks.data import Example, encode, read_tsv, write_tsv
 
 every_task = pytest.mark.parametrize("name", TASKS)
 

@@ -8,11 +8,11 @@ import torch
 from torch.testing import assert_close
 
 from softstack.errors import BadInput
-from softstack.lab.data import Dataset
-from softstack.lab.experiments import TABLE_1, Condition, build, corrected
-from softstack.lab.report import columns, paper_rows
+from softstack.lab.reports.table1 import columns, paper_rows
 from softstack.lab.tasks import TASKS
-from softstack.lab.train import (
+from softstack.lab.tasks.data import Dataset
+from softstack.lab.training.conditions import TABLE_1, Condition, build, corrected
+from softstack.lab.training.train import (
     Epoch,
     Population,
     accuracies,

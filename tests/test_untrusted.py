@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softstack.errors import BadInput
-from softstack.lab import index, resume, store, tasks
-from softstack.lab.data import read_tsv, write_tsv
-from softstack.lab.experiments import Condition
-from softstack.lab.train import train
+from softstack.lab import tasks
+from softstack.lab.runs import index, store
+from softstack.lab.tasks.data import read_tsv, write_tsv
+from softstack.lab.training import resume
+from softstack.lab.training.conditions import Condition
+from softstack.lab.training.train import train
 
 SMALL = Condition("reversal", "linear", "stack", train_size=20, dev_size=5, test_size=5, max_epochs=3)
 

@@ -13,12 +13,14 @@ from softstack.controllers import CONTROLLERS
 from softstack.errors import BadInput
 from softstack.formal import sampling
 from softstack.formal.machines import PDTS
-from softstack.lab import network_page, store, tasks
-from softstack.lab.data import check_symbols
-from softstack.lab.experiments import Condition, build
-from softstack.lab.resume import fresh
+from softstack.lab import tasks
+from softstack.lab.reports import network_page
+from softstack.lab.runs import store
 from softstack.lab.tasks import TASKS, agreement, formula, parenthesis
-from softstack.lab.train import Epoch, Trial, stream
+from softstack.lab.tasks.data import check_symbols
+from softstack.lab.training.conditions import Condition, build
+from softstack.lab.training.resume import fresh
+from softstack.lab.training.train import Epoch, Trial, stream
 from softstack.memory import MEMORIES
 
 pytestmark = needs_chromium

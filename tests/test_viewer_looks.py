@@ -13,8 +13,9 @@ from PIL import Image
 
 from browser import REVERSAL, XOR, needs_chromium, row
 from softstack import viewer
-from softstack.lab import figures, network_page, store
-from softstack.lab.experiments import Condition
+from softstack.lab.reports import figures, network_page
+from softstack.lab.runs import store
+from softstack.lab.training.conditions import Condition
 
 pytestmark = needs_chromium
 

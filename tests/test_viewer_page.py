@@ -9,10 +9,11 @@ from browser import REVERSAL, XOR, needs_chromium, row
 from softstack.controllers import CONTROLLERS
 from softstack.errors import BadInput
 from softstack.formal.transducer import Transducer
-from softstack.lab import figures, network_page, store
-from softstack.lab.data import Example
-from softstack.lab.experiments import Condition
+from softstack.lab.reports import figures, network_page
+from softstack.lab.runs import store
 from softstack.lab.tasks import TASKS
+from softstack.lab.tasks.data import Example
+from softstack.lab.training.conditions import Condition
 
 pytestmark = needs_chromium
 TYPED = "1 1 0 1 0 0 1 0 1 1 1"  # an input that nothing else here has

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softstack.errors import BadInput
-from softstack.lab import where
+from softstack.lab.runs import where
 
 COLUMNS = {"task": str, "test": float, "seed": int, "buffered": bool}
 ROWS = [("xor", 0.5, 0, 0), ("xor", 0.995, 1, 1), ("it's", 1.0, 2, 0), ("formula", 0.25, 30, 1)]

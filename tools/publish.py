@@ -11,7 +11,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from softstack.lab import report
+from softstack.lab.reports import table1 as report
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"

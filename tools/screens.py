@@ -14,8 +14,9 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import sync_playwright
 
-from softstack.lab import network_page, row_page, store
-from softstack.lab.experiments import TABLE_1
+from softstack.lab.reports import network_page, row_page
+from softstack.lab.runs import store
+from softstack.lab.training.conditions import TABLE_1
 
 SCREENS = Path(__file__).parent.parent / "results" / "screens"
 # name: the rows of Table 1, the input, the step, the width of the window and its colours

@@ -17,8 +17,10 @@ import numpy as np
 from playwright.sync_api import Browser, sync_playwright
 from screens import SCREENS, middle
 
-from softstack.lab import network_page, store, tasks
-from softstack.lab.experiments import TABLE_1
+from softstack.lab import tasks
+from softstack.lab.reports import network_page
+from softstack.lab.runs import store
+from softstack.lab.training.conditions import TABLE_1
 
 ROWS = (1, 3, 7, 16)  # linear, LSTM, buffered, and the largest alphabet
 SYMBOLS, LOADS, STEPS = 1000, 7, 300

@@ -18,8 +18,8 @@ Six = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
 
 
 def native(name: str, gpu: bool) -> Any:
-    """The compiled implementation: cpu_scan or gpu_scan, cpu_rnn or gpu_rnn."""
-    return importlib.import_module(f"softstack.kernels.{'gpu' if gpu else 'cpu'}_{name}")
+    """The compiled implementation: cpu/ or gpu/, scan or rnn."""
+    return importlib.import_module(f"softstack.kernels.{'gpu' if gpu else 'cpu'}.{name}")
 
 
 def arrays(tensors: Iterable[Tensor], gpu: bool) -> list[Any]:

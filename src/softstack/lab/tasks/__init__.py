@@ -5,8 +5,8 @@ from typing import Protocol
 import numpy as np
 
 from softstack.errors import BadInput, unknown
-from softstack.lab.data import Example, Split
 from softstack.lab.tasks.agreement import Agreement
+from softstack.lab.tasks.data import Example, Split
 from softstack.lab.tasks.formula import Formula
 from softstack.lab.tasks.parenthesis import Parenthesis
 from softstack.lab.tasks.reversal import Reversal

@@ -11,7 +11,7 @@ import numpy as np
 from softstack.errors import BadInput
 from softstack.formal.grammar import Grammar
 from softstack.formal.sampling import sample_strings
-from softstack.lab.data import Example, Split
+from softstack.lab.tasks.data import Example, Split
 
 GRAMMAR = Grammar.parse(
     """

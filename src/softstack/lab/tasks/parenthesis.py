@@ -10,7 +10,7 @@ import numpy as np
 
 from softstack.formal.grammar import Grammar
 from softstack.formal.sampling import sample_derivations, sample_strings
-from softstack.lab.data import Example, Split
+from softstack.lab.tasks.data import Example, Split
 
 GRAMMAR = Grammar.parse(
     """

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from softstack.errors import BadInput
-from softstack.lab.data import Example, Split
+from softstack.lab.tasks.data import Example, Split
 
 
 @dataclass(frozen=True)

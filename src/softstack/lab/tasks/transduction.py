@@ -17,7 +17,7 @@ from softstack.formal.analysis import bound
 from softstack.formal.compiler import written
 from softstack.formal.running import transduced, walk
 from softstack.formal.transducer import Transducer
-from softstack.lab.data import Example, Split
+from softstack.lab.tasks.data import Example, Split
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from operator import xor
 
 import numpy as np
 
-from softstack.lab.data import Example, Split
+from softstack.lab.tasks.data import Example, Split
 
 
 @dataclass(frozen=True)

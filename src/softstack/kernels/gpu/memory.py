@@ -1,0 +1,217 @@
+"""One step of a stack or a queue on the GPU, and its reverse: `cpu/memory.py`, one program a sequence.
+
+Pointers here are a sequence's own: V and gV to its rows of m numbers, link, level, gs to its N cells. `k` are
+the columns of a row. Chains are walked by scalars; a row of V is read or written by the whole program.
+
+A store by one thread is seen by another only after a barrier, so each phase of a step ends with one.
+"""
+
+import triton
+import triton.language as tl
+
+END: tl.constexpr = tl.constexpr(-1)
+
+
+@triton.jit
+def row(V, cell, m, k):
+    return V + tl.cast(cell, tl.int64) * m + k
+
+
+@triton.jit
+def start(s0, link, level, n, LIFO: tl.constexpr):
+    """Chain the cells that are there before the first step, with strengths s0: the head and its strength."""
+    real: tl.constexpr = level.dtype.element_ty
+    head = tl.full((), END, tl.int32)
+    strength = tl.full((), 0, real)
+    under = tl.full((), 0, real)
+    for i in range(n):
+        holds = tl.load(s0 + i)
+        if LIFO:
+            tl.store(link + i, head)
+            tl.store(level + i, strength)
+            head = tl.where(holds > 0, i, head)
+            strength = tl.where(holds > 0, holds, strength)
+        else:
+            more = i + 1 < n
+            under = tl.load(s0 + i + 1, mask=more, other=0)
+            tl.store(link + i, tl.where(more, i + 1, END))
+            tl.store(level + i, under)
+            found = (head == END) & (holds > 0)
+            head = tl.where(found, i, head)
+            strength = tl.where(found, holds, strength)
+    tl.debug_barrier()
+    return head, strength
+
+
+@triton.jit
+def pop(link, level, head, strength, u):
+    """Take u, nearest cell first: the new head, and what is left of it."""
+    real: tl.constexpr = level.dtype.element_ty
+    met = tl.full((), 0, tl.float64)
+    going = head != END
+    while going:
+        left = u - met.to(real)
+        whole = (strength <= left) | (strength <= 0)
+        below = tl.load(link + head, mask=whole, other=0)
+        under = tl.load(level + head, mask=whole, other=0)
+        met += strength
+        strength = tl.where(whole, under, tl.where(left > 0, strength - left, strength))
+        head = tl.where(whole, below, head)
+        going = whole & (head != END)
+    return head, strength
+
+
+@triton.jit
+def push(link, level, head, strength, slot, d, LIFO: tl.constexpr):
+    """Row `slot` of V joins with strength d: the new head and its strength."""
+    if LIFO:
+        tl.store(link + slot, head)
+        tl.store(level + slot, strength)
+        head = slot
+        strength = d
+    else:
+        tl.store(link + slot, END)
+        tl.store(level + slot, 0)
+        tl.store(link + slot - 1, slot, mask=slot > 0)
+        tl.store(level + slot - 1, d, mask=slot > 0)
+        strength = tl.where(head == END, d, strength)
+        head = tl.where(head == END, slot, head)
+    tl.debug_barrier()
+    return head, strength
+
+
+@triton.jit
+def read(V, link, level, head, strength, m, k):
+    """The nearest cells, until strength 1 is used up."""
+    real: tl.constexpr = level.dtype.element_ty
+    r = tl.zeros(k.shape, real)
+    met = tl.full((), 0, tl.float64)
+    rho = tl.full((), 1, real)
+    going = head != END
+    while going:
+        r += tl.minimum(strength, rho) * tl.load(row(V, head, m, k), mask=k < m, other=0)
+        met += strength
+        rho = 1 - met.to(real)
+        strength = tl.load(level + head)
+        head = tl.load(link + head)
+        going = (head != END) & (rho > 0)
+    return r
+
+
+@triton.jit
+def finish(s, link, level, head, strength):
+    """What every cell holds at the end; s comes in with zeros."""
+    while head != END:
+        tl.store(s + head, strength)
+        strength = tl.load(level + head)
+        head = tl.load(link + head)
+
+
+@triton.jit
+def add(pointer, x):
+    tl.store(pointer, tl.load(pointer) + x)
+
+
+@triton.jit
+def unread(V, link, level, head, strength, last, slot, behind, gr, gs, gV, m, k):
+    """The reverse of `read`: from gr, what r adds to the gradients gs of strengths and gV of vectors.
+
+    `slot` is the cell that was pushed just before, END if none was; `behind` says that this was with strength
+    0 and at the end of a queue.
+    """
+    real: tl.constexpr = level.dtype.element_ty
+    met = tl.full((), 0, tl.float64)
+    rho = tl.full((), 1, real)
+    cell = head
+    holds = strength
+    going = (cell > END) & (cell <= last) & (holds < rho)
+    while going:  # read whole
+        along = tl.sum(tl.load(row(V, cell, m, k), mask=k < m, other=0) * gr)
+        at = row(gV, cell, m, k)
+        tl.store(at, tl.load(at, mask=k < m, other=0) + holds * gr, mask=k < m)
+        if (holds > 0) | (cell == slot):  # an older empty cell has slope 0
+            add(gs + cell, along)
+        met += holds
+        rho = 1 - met.to(real)
+        holds = tl.load(level + cell)
+        cell = tl.load(link + cell)
+        going = (cell > END) & (cell <= last) & (holds < rho)
+    tl.debug_barrier()
+    if (cell > END) & (cell <= last):
+        if behind:  # after a full read: s = rho = 0, a tie
+            add(gs + slot, 0.5 * tl.sum(tl.load(row(V, slot, m, k), mask=k < m, other=0) * gr))
+        if rho > 0:  # a part of this one
+            through = tl.sum(tl.load(row(V, cell, m, k), mask=k < m, other=0) * gr)
+            at = row(gV, cell, m, k)
+            tl.store(at, tl.load(at, mask=k < m, other=0) + rho * gr, mask=k < m)
+            if holds == rho:  # a tie gives each half
+                through *= 0.5
+                add(gs + cell, through)
+            # the rest goes through rho, which is 1 less all strengths before
+            final = cell
+            cell = head
+            holds = strength
+            while cell != final:
+                if (holds > 0) | (cell == slot):
+                    add(gs + cell, -through)
+                holds = tl.load(level + cell)
+                cell = tl.load(link + cell)
+    tl.debug_barrier()
+
+
+@triton.jit
+def unpop(link, level, head, before, strength, last, u, gs, LIFO: tl.constexpr):
+    """The reverse of `pop`: the gradient of u. `head` is the first cell after it, END if none was left, and
+    `before` the first before it, with its strength then."""
+    real: tl.constexpr = level.dtype.element_ty
+    met = tl.full((), 0, tl.float64)
+    cell = before
+    holds = strength
+    while (cell != head) & (cell > END) & (cell <= last):
+        met += holds
+        holds = tl.load(level + cell)
+        cell = tl.load(link + cell)
+    # of the cell at `head` a part was taken, and all of those before it
+    part = (head != END) & ((u - met.to(real)) > 0)
+    gp = tl.load(gs + head, mask=part, other=0)
+    cell = before
+    holds = strength
+    while (cell != head) & (cell > END) & (cell <= last):
+        tl.store(gs + cell, tl.where((holds > 0) | LIFO, gp, 0))
+        holds = tl.load(level + cell)
+        cell = tl.load(link + cell)
+    tl.debug_barrier()
+    return -gp
+
+
+@triton.jit
+def undo(V, link, level, first, top, n, t, u, d, gr, gs, gV, m, k, LIFO: tl.constexpr):
+    """The reverse of step t, which popped, pushed into slot n + t, and read: the gradients of u and d, and
+    the head between pop and push."""
+    slot = n + t
+    head = tl.load(first + t + 1)
+    if LIFO:
+        popped = tl.load(link + slot)
+        behind = False
+    else:
+        popped = tl.where(head == slot, END, head)
+        behind = d <= 0
+    unread(V, link, level, head, tl.load(top + t + 1), slot, slot, behind, gr, gs, gV, m, k)
+    gd = tl.load(gs + slot)
+    tl.debug_barrier()
+    tl.store(gs + slot, 0)
+    gu = unpop(link, level, popped, tl.load(first + t), tl.load(top + t), slot - 1, u, gs, LIFO)
+    return gu, gd, popped
+
+
+@triton.jit
+def unlink(s0, gs, n, gu, head, LIFO: tl.constexpr):
+    """After the first step's `unpop` gave gu: the gradients of cells that came in empty, which no chain
+    holds. `head` is the cell of which a part was taken; those before it are in what was met before it."""
+    if gu != 0:
+        for i in range(n):
+            if LIFO:
+                ahead = i > head
+            else:
+                ahead = i < head
+            tl.store(gs + i, -gu, mask=ahead & (tl.load(s0 + i) <= 0))

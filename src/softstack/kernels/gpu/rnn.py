@@ -1,0 +1,157 @@
+"""StackRNN over a whole sequence on the GPU: the products that need no recurrence, and between them the loop.
+
+Left to matrix products over all steps at once are the map of x before the loop, the outputs y after it, and
+the gradients of the weights at the end. A buffered network reads its input buffer through the map of x too,
+for both are linear: its buffer holds W x_j.
+
+The loop is one kernel where a chip holds a model's weights (`gpu/whole.py`), and elsewhere goes step by step
+(`gpu/steps.py`). Both keep what the backward pass needs on a tape, a sequence's part by part:
+
+    x's projection (T, G)   h, c (T + 1, H)   r (T + 1, m)   u, d, i, o, v (T, 2 or 4 + m)   gates (T, 4 H)
+    the memory's level (N) and top (T + 1)   the input buffer's items (n_in, G), level (n_in) and top (T + 1)
+"""
+
+import torch
+import triton
+
+from softstack.kernels.gpu import steps as gpu_steps
+from softstack.kernels.gpu import whole as gpu_whole
+from softstack.kernels.gpu.scan import settle
+from softstack.kernels.rnn import on_chip, weights_held
+
+LINEAR, RNN, GRU, LSTM = range(4)
+STACK, QUEUE, NONE = range(3)
+
+
+def layout(core, memory, T, m, H, G, N, n_in):
+    """Where on a sequence's tape its parts begin, and the end; and how many links it has. n_in is -1 without
+    a buffer."""
+    acts = (2 if n_in < 0 else 4) + m
+    parts = [
+        T * G,
+        (T + 1) * H,
+        (T + 1) * H * (core == LSTM),
+        (T + 1) * m,
+        T * acts,
+        T * 4 * H * (core >= GRU),
+    ]
+    parts += [N, T + 1] if memory != NONE else [0, 0]
+    parts += [n_in * G, n_in, T + 1] if n_in >= 0 else [0, 0, 0]
+    at = [sum(parts[:j]) for j in range(len(parts) + 1)]
+    return at, (N + T + 1) * (memory != NONE) + (n_in + T + 1) * (n_in >= 0)
+
+
+def padded(core, buffered, m, H, G):
+    """Sizes to powers of two, and the warps that hold the weights between them."""
+    two = triton.next_power_of_2
+    HP, MP, gates = two(max(1, H)), two(m), 1 if core <= RNN else 4
+    FP = MP if core == LINEAR else HP
+    warps = min(8, max(1, two(weights_held(core, m, H)) // 4096))
+    return {
+        "HP": HP, "MP": MP, "FP": FP, "GP": two(G) if buffered else 1, "GATES": gates, "num_warps": warps,
+    }  # fmt: skip
+
+
+def sections(tape, at, P, B, T, H, m, G):
+    """The tape's parts by step, but those of the input buffer."""
+    tape = tape.view(P, B, -1)
+    shapes = (T, G), (T + 1, H), (T + 1, -1), (T + 1, m), (T, -1), (T, -1), (-1,), (-1,)
+    views = (tape[..., at[j] : at[j + 1]] for j in range(8))
+    return [x.unflatten(-1, shape) if x.shape[-1] else x for x, shape in zip(views, shapes, strict=True)]
+
+
+def dead(lengths, T):
+    """(P, B, T, 1): the steps that are padding."""
+    return (torch.arange(T, device=lengths.device) >= lengths.unsqueeze(-1)).unsqueeze(-1)
+
+
+def forward(
+    core, memory, ragged, buffered, x, W, b, Wh, bn, Wo, bo, h0, c0, r0, s0, strengths0, i0, lengths, V, s,
+    strengths, y, o, h, c, r, i, tape, links,
+):  # fmt: skip
+    """Arguments as for `cpu/rnn.py`; the tape and the links are laid out by `layout`."""
+    (P, B, n_in, k), (T, K), H, m = x.shape, y.shape[2:], h0.shape[2], r0.shape[2]
+    N, G, A = V.shape[2], W.shape[1], (4 if buffered else 2) + m + K
+    at, chains = layout(core, memory, T, m, H, G, N, n_in if buffered else -1)
+    if ragged:
+        for made in (tape, o, *((V[:, :, N - T :],) if memory != NONE else ())):
+            made.zero_()
+    s.zero_()
+    strengths.zero_()
+    parts = sections(tape, at, P, B, T, H, m, G)
+    xs, hs, _, rs = parts[:4]
+    items = tape.view(P, B, -1)[..., at[8] : at[9]].unflatten(-1, (n_in, G)) if buffered else xs
+    items.copy_(torch.matmul(x, W[:, None, :, :k].mT))  # (P, B, n_in, G)
+    with torch.cuda.device_of(x):
+        if not on_chip(core, m, H, x.dtype):
+            gpu_steps.forward(
+                core, memory, W, b, Wh, bn, Wo, bo, h0, c0, r0, s0, lengths, V, s, h, c, r, tape, links, at,
+                parts, k,
+            )  # fmt: skip
+        else:
+            gpu_whole.forward_kernel[(P * B,)](
+                W, b, Wh, bn, Wo, bo, h0, c0, r0, s0, strengths0, i0, lengths, V, s, strengths, o, h, c, r, i,
+                tape, links, B, T, k, m, H, A, G, N, n_in, at[-1], chains, *at[1:11],
+                CORE=core, MEMORY=memory, BUFFERED=buffered, **padded(core, buffered, m, H, G),
+            )  # fmt: skip
+    if core == LINEAR:
+        made = torch.matmul(rs[:, :, :T], W[:, None, -K:, k:].mT) + b[:, None, None, -K:] + xs[..., -K:]
+    else:
+        made = torch.matmul(hs[:, :, 1:], Wo[:, None, -K:].mT) + bo[:, None, None, -K:]
+    y.copy_(made.masked_fill(dead(lengths, T), 0) if ragged else made)
+
+
+def backward(
+    core, memory, ragged, buffered, x, W, Wh, Wo, s0, strengths0, i0, lengths, V, s, strengths, tape, links,
+    gy, go, gh, gc, gr, gV, gs, gi, gstrengths, to_x, gx, gW, gb, gWh, gbn, gWo, gbo,
+):  # fmt: skip
+    """Arguments as for `cpu/rnn.py`."""
+    (P, B, T, K), n_in, k = gy.shape, x.shape[2], x.shape[3]
+    H, m, N, G = gh.shape[2], gr.shape[2], V.shape[2], W.shape[1]
+    A, linear = (4 if buffered else 2) + m + K, core == LINEAR
+    at, chains = layout(core, memory, T, m, H, G, N, n_in if buffered else -1)
+    parts = sections(tape, at, P, B, T, H, m, G)
+    _, hs, _, rs = parts[:4]
+    if ragged:
+        gy = gy.masked_fill(dead(lengths, T), 0)
+    to_f = torch.matmul(
+        gy, W[:, None, -K:, k:] if linear else Wo[:, None, -K:]
+    ).contiguous()  # what y sends back
+    gout = gy.new_zeros(P, B, T, A)
+    gout[..., -K:] = gy
+    gpre = gout if linear else gy.new_zeros(P, B, T, 4 * H if core == GRU else G)
+    gitems = gy.new_zeros(P, B, n_in if buffered else 0, G)
+    if memory != NONE:
+        settle(s.flatten(0, 1), gs.view(P * B, N), lengths.flatten(), T)
+    gstrengths.masked_fill_(~(strengths > 0), 0)
+    with torch.cuda.device_of(x):
+        if not on_chip(core, m, H, x.dtype):
+            gpu_steps.backward(
+                core, memory, W, Wh, Wo, s0, lengths, V, tape, links, to_f, gh, gc, gr, gV, gs, gout, gpre,
+                at, k,
+            )  # fmt: skip
+        else:
+            gpu_whole.backward_kernel[(P * B,)](
+                W, Wh, Wo, s0, strengths0, i0, lengths, V, tape, links, to_f, go, gh, gc, gr, gV, gs, gi,
+                gstrengths, gout, gpre, gitems, B, T, k, m, H, A, G, N, n_in, at[-1], chains,
+                *(at[j] for j in (1, 2, 4, 5, 6, 7, 8, 9, 10)),
+                CORE=core, MEMORY=memory, BUFFERED=buffered, **padded(core, buffered, m, H, G),
+            )  # fmt: skip
+
+    def outer(left, right):
+        """The sum over all steps of all sequences."""
+        return torch.matmul(left.flatten(1, 2).mT, right.flatten(1, 2))
+
+    first = gpre[..., :G]
+    to_items = gitems if buffered else first
+    gW[..., :k], gW[..., k:] = outer(to_items, x), outer(first, rs[:, :, :T])
+    gb.copy_(first.sum((1, 2)))
+    if to_x:
+        gx.copy_(torch.matmul(to_items, W[:, None, :, :k]))
+    if not linear:
+        gWh.copy_(outer(first, hs[:, :, :T]))
+        if core == GRU:
+            gWh[:, 2 * H :] = outer(gpre[..., G:], hs[:, :, :T])
+            gbn.copy_(gpre[..., G:].sum((1, 2)))
+        gWo.copy_(outer(gout, hs[:, :, 1:]))
+        gbo.copy_(gout.sum((1, 2)))

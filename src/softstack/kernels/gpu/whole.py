@@ -1,0 +1,344 @@
+"""A whole sequence of a small StackRNN on the GPU: a program a sequence, its model's weights on the chip.
+
+A controller's rows lie four to a unit, (unit, gate), so that a reshape parts them:
+
+    LSTM  i, f, g, o      GRU  reset, z, n's part from [x; r], n's part from h      RNN  one row a unit
+"""
+
+import triton
+import triton.language as tl
+
+from softstack.kernels.gpu.memory import END, finish, pop, push, read, row, start, undo, unlink, unpop, unread
+
+LINEAR, RNN, GRU, LSTM = (tl.constexpr(core) for core in range(4))
+STACK, QUEUE, NONE = (tl.constexpr(memory) for memory in range(3))
+
+
+@triton.jit
+def tanh(x):
+    return 2 * tl.sigmoid(2 * x) - 1
+
+
+@triton.jit
+def apart(pre, HP: tl.constexpr):
+    """(4 HP,) -> four vectors (HP,), one a gate."""
+    even, odd = tl.split(tl.reshape(pre, (HP, 2, 2)))
+    first, third = tl.split(even)
+    second, fourth = tl.split(odd)
+    return first, second, third, fourth
+
+
+@triton.jit
+def together(first, second, third, fourth, HP: tl.constexpr):
+    """The other way."""
+    return tl.reshape(tl.join(tl.join(first, third), tl.join(second, fourth)), (4 * HP,))
+
+
+@triton.jit
+def sources(unit, gate, H, CORE: tl.constexpr):
+    """For the row (unit, gate): its row in W and in Wh, and whether it has one there."""
+    there = unit < H
+    if CORE == GRU:
+        return gate * H + unit, there & (gate < 3), tl.minimum(gate, 2) * H + unit, there & (gate != 2)
+    else:
+        return gate * H + unit, there, gate * H + unit, there
+
+
+@triton.jit
+def forward_kernel(
+    W, b, Wh, bn, Wo, bo, h0, c0, r0, s0, strengths0, i0, lengths, V, s, strengths, o, h, c, r, i, tape,
+    links, B, T, k, m, H, A, G, N, n_in, size, chains,
+    at_h, at_c, at_r, at_acts, at_gates, at_level, at_top, at_items, at_level_in, at_top_in,
+    CORE: tl.constexpr, MEMORY: tl.constexpr, BUFFERED: tl.constexpr,
+    HP: tl.constexpr, MP: tl.constexpr, FP: tl.constexpr, GP: tl.constexpr, GATES: tl.constexpr,
+):  # fmt: skip
+    q = tl.program_id(0).to(tl.int64)
+    p = q // B
+    n = N - T
+    at_v = 4 if BUFFERED else 2
+    V, s, tape, links = V + q * N * m, s + q * N, tape + q * size, links + q * chains
+    xs, hs, cs, rs, acts, gates = (
+        tape, tape + at_h, tape + at_c, tape + at_r, tape + at_acts, tape + at_gates,
+    )  # fmt: skip
+    level, top, link, first = tape + at_level, tape + at_top, links, links + N
+    items, level_in, top_in = tape + at_items, tape + at_level_in, tape + at_top_in
+    link_in = links if MEMORY == NONE else links + N + T + 1
+    first_in = link_in + n_in
+    W, b, Wo, bo, Wh, bn = (
+        W + p * G * (k + m), b + p * G, Wo + p * A * H, bo + p * A, Wh + p * G * H, bn + p * H,
+    )  # fmt: skip
+    column, inside = tl.arange(0, MP), tl.arange(0, MP) < m
+    unit, exists = tl.arange(0, HP), tl.arange(0, HP) < H
+    read_r = tl.load(r0 + q * m + column, mask=inside, other=0)
+    tl.store(rs + column, read_r, mask=inside)
+    if CORE == LINEAR:
+        heads, stride, F = W + k, k + m, m
+    else:
+        heads, stride, F = Wo, H, H
+        hidden = tl.load(h0 + q * H + unit, mask=exists, other=0)
+        tl.store(hs + unit, hidden, mask=exists)
+        slots = tl.arange(0, GATES * HP)
+        in_W, has_W, in_Wh, has_Wh = sources(slots // GATES, slots % GATES, H, CORE)
+        Wr = tl.load(
+            W + in_W[:, None] * (k + m) + k + column[None, :], mask=has_W[:, None] & inside[None, :], other=0
+        )
+        Whh = tl.load(
+            Wh + in_Wh[:, None] * H + unit[None, :], mask=has_Wh[:, None] & exists[None, :], other=0
+        )
+        bias = tl.load(b + in_W, mask=has_W, other=0)
+        if CORE == GRU:
+            bias += tl.load(bn + slots // GATES, mask=has_Wh & (slots % GATES == 3), other=0)
+        if CORE == LSTM:
+            cell = tl.load(c0 + q * H + unit, mask=exists, other=0)
+            tl.store(cs + unit, cell, mask=exists)
+    feature = tl.arange(0, FP)
+    Wu = tl.load(heads + feature, mask=feature < F, other=0)
+    Wd = tl.load(heads + stride + feature, mask=feature < F, other=0)
+    Wv = tl.load(
+        heads + (at_v + column[:, None]) * stride + feature[None, :],
+        mask=inside[:, None] & (feature < F)[None, :], other=0,
+    )  # fmt: skip
+    base = b if CORE == LINEAR else bo
+    bias_u, bias_d = tl.load(base), tl.load(base + 1)
+    bias_v = tl.load(base + at_v + column, mask=inside, other=0)
+    if MEMORY != NONE:
+        head, strength = start(s0 + q * n, link, level, n, MEMORY == STACK)
+        tl.store(first, head)
+        tl.store(top, strength)
+    if BUFFERED:
+        Wi = tl.load(heads + 2 * stride + feature, mask=feature < F, other=0)
+        Wout = tl.load(heads + 3 * stride + feature, mask=feature < F, other=0)
+        bias_i, bias_o = tl.load(base + 2), tl.load(base + 3)
+        all_rows = tl.arange(0, GP)
+        front, left = start(strengths0 + q * n_in, link_in, level_in, n_in, False)
+        tl.store(first_in, front)
+        tl.store(top_in, left)
+        take = tl.load(i0 + q)
+    for t in range(tl.minimum(T, tl.load(lengths + q)).to(tl.int32)):
+        if BUFFERED:  # §2.3: take i_{t-1} from the front, then read x_t
+            front, left = pop(link_in, level_in, front, left, take)
+            tl.store(first_in + t + 1, front)
+            tl.store(top_in + t + 1, left)
+            x = read(items, link_in, level_in, front, left, G, all_rows)
+            tl.store(row(xs, t, G, all_rows), x, mask=all_rows < G)
+            tl.debug_barrier()
+        given = row(xs, t, G, 0)
+        if CORE == LINEAR:
+            f = read_r
+        else:
+            pre = tl.load(given + in_W, mask=has_W, other=0) + bias
+            pre += tl.sum(Wr * read_r[None, :], 1)
+            pre += tl.sum(Whh * hidden[None, :], 1)
+            made = row(gates, t, 4 * H, unit)
+            if CORE == LSTM:
+                gate_i, gate_f, new, gate_o = apart(pre, HP)
+                gate_i, gate_f, new, gate_o = (
+                    tl.sigmoid(gate_i),
+                    tl.sigmoid(gate_f),
+                    tanh(new),
+                    tl.sigmoid(gate_o),
+                )
+                cell = gate_f * cell + gate_i * new
+                hidden = gate_o * tanh(cell)
+                tl.store(made, gate_i, mask=exists)
+                tl.store(made + H, gate_f, mask=exists)
+                tl.store(made + 2 * H, new, mask=exists)
+                tl.store(made + 3 * H, gate_o, mask=exists)
+                tl.store(row(cs, t + 1, H, unit), cell, mask=exists)
+            elif CORE == GRU:
+                reset, z, from_x, from_h = apart(pre, HP)
+                reset, z = tl.sigmoid(reset), tl.sigmoid(z)
+                new = tanh(from_x + reset * from_h)
+                hidden = new + z * (hidden - new)
+                tl.store(made, reset, mask=exists)
+                tl.store(made + H, z, mask=exists)
+                tl.store(made + 2 * H, new, mask=exists)
+                tl.store(made + 3 * H, from_h, mask=exists)
+            else:
+                hidden = tanh(pre)
+            tl.store(row(hs, t + 1, H, unit), hidden, mask=exists)
+            f = hidden
+        u, d = bias_u + tl.sum(Wu * f), bias_d + tl.sum(Wd * f)
+        v = bias_v + tl.sum(Wv * f[None, :], 1)
+        if CORE == LINEAR:
+            u += tl.load(given)
+            d += tl.load(given + 1)
+            v += tl.load(given + at_v + column, mask=inside, other=0)
+        u, d, v = tl.sigmoid(u), tl.sigmoid(d), tl.sigmoid(v)
+        act = row(acts, t, at_v + m, 0)
+        tl.store(act, u)
+        tl.store(act + 1, d)
+        tl.store(act + at_v + column, v, mask=inside)
+        if BUFFERED:
+            take, put = bias_i + tl.sum(Wi * f), bias_o + tl.sum(Wout * f)
+            if CORE == LINEAR:
+                take += tl.load(given + 2)
+                put += tl.load(given + 3)
+            take, put = tl.sigmoid(take), tl.sigmoid(put)
+            tl.store(act + 2, take)
+            tl.store(act + 3, put)
+            tl.store(o + q * T + t, put)
+        if MEMORY != NONE:
+            tl.store(row(V, n + t, m, column), v, mask=inside)
+            head, strength = pop(link, level, head, strength, u)
+            head, strength = push(link, level, head, strength, n + t, d, MEMORY == STACK)
+            tl.store(first + t + 1, head)
+            tl.store(top + t + 1, strength)
+            read_r = read(V, link, level, head, strength, m, column)
+        else:
+            read_r = tl.zeros_like(read_r)
+        tl.store(row(rs, t + 1, m, column), read_r, mask=inside)
+    tl.store(r + q * m + column, read_r, mask=inside)
+    if CORE != LINEAR:
+        tl.store(h + q * H + unit, hidden, mask=exists)
+    if CORE == LSTM:
+        tl.store(c + q * H + unit, cell, mask=exists)
+    if MEMORY != NONE:
+        finish(s, link, level, head, strength)
+    if BUFFERED:
+        finish(strengths + q * n_in, link_in, level_in, front, left)
+        tl.store(i + q, take)
+
+
+@triton.jit
+def backward_kernel(
+    W, Wh, Wo, s0, strengths0, i0, lengths, V, tape, links, to_f, go, gh, gc, gr, gV, gs, gi, gstrengths,
+    gout, gpre, gitems,
+    B, T, k, m, H, A, G, N, n_in, size, chains,
+    at_h, at_c, at_acts, at_gates, at_level, at_top, at_items, at_level_in, at_top_in,
+    CORE: tl.constexpr, MEMORY: tl.constexpr, BUFFERED: tl.constexpr,
+    HP: tl.constexpr, MP: tl.constexpr, FP: tl.constexpr, GP: tl.constexpr, GATES: tl.constexpr,
+):  # fmt: skip
+    q = tl.program_id(0).to(tl.int64)
+    p = q // B
+    n = N - T
+    at_v = 4 if BUFFERED else 2
+    V, gV, gs, tape, links = V + q * N * m, gV + q * N * m, gs + q * N, tape + q * size, links + q * chains
+    hs, cs, acts, gates = tape + at_h, tape + at_c, tape + at_acts, tape + at_gates
+    level, top, link, first = tape + at_level, tape + at_top, links, links + N
+    items, level_in, top_in = tape + at_items, tape + at_level_in, tape + at_top_in
+    link_in = links if MEMORY == NONE else links + N + T + 1
+    first_in = link_in + n_in
+    W, Wo, Wh = W + p * G * (k + m), Wo + p * A * H, Wh + p * G * H
+    R = 4 * H if CORE == GRU else G  # with the GRU's two parts of n, one more than W has
+    gout, gpre, go = gout + q * T * A, gpre + q * T * R, go + q * T
+    column, inside = tl.arange(0, MP), tl.arange(0, MP) < m
+    unit, exists = tl.arange(0, HP), tl.arange(0, HP) < H
+    r_grad = tl.load(gr + q * m + column, mask=inside, other=0)
+    if CORE == LINEAR:
+        heads, stride, F = W + k, k + m, m
+    else:
+        heads, stride, F = Wo, H, H
+        h_grad = tl.load(gh + q * H + unit, mask=exists, other=0)
+        slots = tl.arange(0, GATES * HP)
+        in_W, has_W, in_Wh, has_Wh = sources(slots // GATES, slots % GATES, H, CORE)
+        Wr = tl.load(
+            W + in_W[:, None] * (k + m) + k + column[None, :], mask=has_W[:, None] & inside[None, :], other=0
+        )
+        Whh = tl.load(
+            Wh + in_Wh[:, None] * H + unit[None, :], mask=has_Wh[:, None] & exists[None, :], other=0
+        )
+        if CORE == LSTM:
+            c_grad = tl.load(gc + q * H + unit, mask=exists, other=0)
+    feature = tl.arange(0, FP)
+    Wu = tl.load(heads + feature, mask=feature < F, other=0)
+    Wd = tl.load(heads + stride + feature, mask=feature < F, other=0)
+    Wv = tl.load(
+        heads + (at_v + column[:, None]) * stride + feature[None, :],
+        mask=inside[:, None] & (feature < F)[None, :], other=0,
+    )  # fmt: skip
+    if BUFFERED:
+        Wi = tl.load(heads + 2 * stride + feature, mask=feature < F, other=0)
+        Wout = tl.load(heads + 3 * stride + feature, mask=feature < F, other=0)
+        all_rows = tl.arange(0, GP)
+        gitems, gstrengths = gitems + q * n_in * G, gstrengths + q * n_in
+        take_grad = tl.load(gi + q)
+    end = tl.minimum(T, tl.load(lengths + q)).to(tl.int32)
+    for back in range(end):
+        t = end - 1 - back
+        act, out = row(acts, t, at_v + m, 0), row(gout, t, A, 0)
+        u, d, v = tl.load(act), tl.load(act + 1), tl.load(act + at_v + column, mask=inside, other=0)
+        f_grad = tl.load(row(to_f, q * T + t, F, feature), mask=feature < F, other=0)
+        if MEMORY != NONE:
+            to_u, to_d, popped = undo(
+                V, link, level, first, top, n, t, u, d, r_grad, gs, gV, m, column, MEMORY == STACK
+            )
+            if t == 0:
+                unlink(s0 + q * n, gs, n, to_u, popped, MEMORY == STACK)
+            to_v = tl.load(row(gV, n + t, m, column), mask=inside, other=0)
+            to_u, to_d, to_v = to_u * u * (1 - u), to_d * d * (1 - d), to_v * v * (1 - v)
+            tl.store(out, to_u)
+            tl.store(out + 1, to_d)
+            tl.store(out + at_v + column, to_v, mask=inside)
+            f_grad += to_u * Wu + to_d * Wd + tl.sum(Wv * to_v[:, None], 0)
+        if BUFFERED:
+            take, put = tl.load(act + 2), tl.load(act + 3)
+            to_i, to_o = take_grad * take * (1 - take), tl.load(go + t) * put * (1 - put)
+            tl.store(out + 2, to_i)
+            tl.store(out + 3, to_o)
+            f_grad += to_i * Wi + to_o * Wout
+        if CORE == LINEAR:
+            r_grad = f_grad
+        else:
+            h_grad += f_grad
+            gate = row(gates, t, 4 * H, unit)
+            before = row(hs, t, H, unit)
+            if CORE == LSTM:
+                gate_i, gate_f = tl.load(gate, mask=exists, other=0), tl.load(gate + H, mask=exists, other=0)
+                new, gate_o = (
+                    tl.load(gate + 2 * H, mask=exists, other=0), tl.load(gate + 3 * H, mask=exists, other=0),
+                )  # fmt: skip
+                squashed = tanh(tl.load(row(cs, t + 1, H, unit), mask=exists, other=0))
+                c_grad += h_grad * gate_o * (1 - squashed * squashed)
+                was = tl.load(row(cs, t, H, unit), mask=exists, other=0)
+                pre_grad = together(
+                    c_grad * new * gate_i * (1 - gate_i), c_grad * was * gate_f * (1 - gate_f),
+                    c_grad * gate_i * (1 - new * new), h_grad * squashed * gate_o * (1 - gate_o), HP,
+                )  # fmt: skip
+                c_grad *= gate_f
+                kept = tl.zeros_like(h_grad)
+            elif CORE == GRU:
+                reset, z = tl.load(gate, mask=exists, other=0), tl.load(gate + H, mask=exists, other=0)
+                new, from_h = (
+                    tl.load(gate + 2 * H, mask=exists, other=0), tl.load(gate + 3 * H, mask=exists, other=0),
+                )  # fmt: skip
+                old = tl.load(before, mask=exists, other=0)
+                to_new = h_grad * (1 - z) * (1 - new * new)
+                pre_grad = together(
+                    to_new * from_h * reset * (1 - reset), h_grad * (old - new) * z * (1 - z), to_new,
+                    to_new * reset, HP,
+                )  # fmt: skip
+                kept = h_grad * z
+            else:
+                hidden = tl.load(before + H, mask=exists, other=0)
+                pre_grad = h_grad * (1 - hidden * hidden)
+                kept = tl.zeros_like(h_grad)
+            gate_by_gate = (slots % GATES) * H + slots // GATES
+            tl.store(row(gpre, t, R, gate_by_gate), pre_grad, mask=slots // GATES < H)
+            r_grad = tl.sum(Wr * pre_grad[:, None], 0)
+            h_grad = kept + tl.sum(Whh * pre_grad[:, None], 0)
+        if BUFFERED:
+            tl.debug_barrier()
+            front = tl.load(first_in + t + 1)
+            x_grad = tl.load(row(gpre, t, R, all_rows), mask=all_rows < G, other=0)
+            unread(
+                items, link_in, level_in, front, tl.load(top_in + t + 1), n_in, END, False, x_grad,
+                gstrengths, gitems, G, all_rows,
+            )  # fmt: skip
+            if t > 0:
+                taken = tl.load(act - (at_v + m) + 2)
+            else:
+                taken = tl.load(i0 + q)
+            take_grad = unpop(
+                link_in, level_in, front, tl.load(first_in + t), tl.load(top_in + t), n_in, taken, gstrengths,
+                False,
+            )  # fmt: skip
+            if t == 0:
+                unlink(strengths0 + q * n_in, gstrengths, n_in, take_grad, front, False)
+    tl.store(gr + q * m + column, r_grad, mask=inside)
+    if CORE != LINEAR:
+        tl.store(gh + q * H + unit, h_grad, mask=exists)
+    if CORE == LSTM:
+        tl.store(gc + q * H + unit, c_grad, mask=exists)
+    if BUFFERED:
+        tl.store(gi + q, take_grad)

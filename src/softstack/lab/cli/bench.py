@@ -1,0 +1,62 @@
+"""`softstack bench`."""
+
+import json
+from contextlib import nullcontext
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from softstack.lab.cli.screen import wide
+from softstack.lab.reports import speed as benchmarks
+from softstack.lab.reports.figures import rendered
+from softstack.lab.runs import store
+
+
+def bench(*, full: bool = False, out: Path = Path("bench")) -> None:
+    """Time the kernels beside the reference and beside a loop written as the equations read.
+
+    Prints a table and writes bench.json and bench.png, cost against length. Takes about three minutes.
+
+    Parameters
+    ----------
+    full
+        run the loop written as the equations read up to T = 1024, four minutes more, and not just to 256
+    out
+        where the files go
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    timings: list[benchmarks.Timing] = []
+    screen = Table("case", "T", "implementation", "ms", "times fused")
+    errors = Console(stderr=True)
+    with errors.status("timing") if errors.is_terminal else nullcontext():
+        memory = list(benchmarks.memory())
+        timings.extend(benchmarks.cases(full))
+    own = {(t.case, t.T): t.seconds for t in timings if t.implementation == "fused"}
+    for t in timings:
+        ratio = t.seconds / own[t.case, t.T]
+        screen.add_row(t.case, str(t.T), t.implementation, f"{1e3 * t.seconds:.3f}", f"{ratio:,.1f}")
+    wide().print(screen)
+    scans = ("scan, B=10, m=2", "scan, B=32, m=32")
+    slopes = {case: round(benchmarks.of_time(timings, case), 3) for case in scans}
+    for case, slope in slopes.items():
+        print(f"{case}: fused time grows with T to the power of {slope}, from T = 1024 to 65536")
+    *growing, long = memory
+    slope = round(benchmarks.exponent([(took.T, took.megabytes) for took in growing]), 3)
+    print(
+        f"{growing[0].case}: memory grows with T to the power of {slope}, to {growing[-1].megabytes:.0f} MB"
+    )
+    print(f"{long.case}, T={long.T}: {long.megabytes:.0f} MB")
+    result = {
+        **store.provenance("cpu"),
+        "exponents": slopes,
+        "memory_exponent": slope,
+        "memory": [took._asdict() for took in memory],
+        "timings": [t._asdict() for t in timings],
+    }
+    store.write(out / "bench.json", json.dumps(result, indent=1).encode() + b"\n")
+    store.write(out / "bench.png", rendered(benchmarks.plot(timings), "png"))
+    print(f"Written: {out / 'bench.json'}, {out / 'bench.png'}")
+
+
+COMMANDS = (bench,)

@@ -1,0 +1,160 @@
+"""The commands that ask: which runs there are, and how two conditions compare."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from cyclopts import Parameter
+from rich.table import Table
+
+from softstack.errors import BadInput
+from softstack.lab.cli.screen import say, wide
+from softstack.lab.runs import compare as comparing
+from softstack.lab.runs import disk, index, listing
+
+Format = Literal["table", "csv", "json", "parquet"]
+
+
+def runs(
+    root: Path = Path("runs"),
+    /,
+    *,
+    where: str | None = None,
+    sort: str = "path",
+    format: Format = "table",
+    out: Path | None = None,
+) -> None:
+    """List results.
+
+    softstack runs --where "task = 'parenthesis' and test > 0.99" --sort test
+
+    softstack runs runs/table1 --where "controller in ('lstm', 'gru') and not dev < 90%" --format csv
+
+    Parameters
+    ----------
+    root
+        where run directories are
+    where
+        which ones: names of columns (those of `--format csv`) compared with numbers, 'text', true or false by
+        = != < <= > >= or in (...), put together by and, or, not and parentheses
+    sort
+        by which column; with a minus before it (--sort=-test) from the largest
+    format
+        table, csv, json or parquet
+    out
+        a file to write to; standard output if not given
+    """
+    with index.opened(root, say) as database:
+        rows = index.query(database, where, sort)
+        left_out = index.unreadable(database)
+    for path, reason in list(left_out.items())[:5]:
+        say(f"{path} is left out: {reason}")
+    if len(left_out) > 5:
+        say(f"{len(left_out) - 5} more are left out: `softstack reindex` lists them")
+    if format == "table":
+        if out:
+            raise BadInput("--out needs --format csv, json or parquet")
+        names = listing.told_apart(rows)
+        screen = Table(*names)
+        for row in rows:
+            screen.add_row(*(listing.text(name, row[name]) for name in names))
+        wide().print(screen)
+        print(f"{len(rows)} runs")
+        return
+    content = listing.FORMATS[format](rows)
+    if out:
+        disk.write(out, content)
+    elif format == "parquet" and sys.stdout.isatty():
+        raise BadInput("Parquet is no text: give --out FILE.parquet")
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+
+
+def compare(
+    first: str,
+    second: str,
+    root: Path = Path("runs"),
+    /,
+    *,
+    on: Literal["dev", "test"] = "test",
+    threshold: float = 0.99,
+    confidence: float = 0.95,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
+) -> None:
+    """Put two conditions side by side: medians, their difference, and how often a trial succeeds.
+
+    softstack compare "controller = 'lstm'" "controller = 'gru'" runs/mine
+
+    softstack compare "task = 'xor' and buffered = true" "task = 'xor' and buffered = false" runs/table1
+
+    Parameters
+    ----------
+    first
+        a condition, by the name of its directory, or an expression as for `softstack runs --where`
+    second
+        another one
+    root
+        where run directories are
+    on
+        which accuracy: dev or test
+    threshold
+        above which a trial counts as a success
+    confidence
+        of the intervals
+    as_json
+        print JSON
+    """
+    if not 0 < confidence < 1:
+        raise BadInput(f"--confidence must lie between 0 and 1; got {confidence}")
+    sides = []
+    with index.opened(root, say) as database:
+        for given in (first, second):
+            named = (root / given).is_dir() and given not in ("", ".", "..") and "/" not in given
+            rows = index.query(database, f"condition = '{given}'" if named else given)
+            if not rows:
+                raise BadInput(f"no run under {root} is {given}: `softstack runs {root}` lists them")
+            sides.append([row[on] for row in rows])
+    made = comparing.compare(sides[0], sides[1], threshold, np.random.default_rng(0), confidence)
+    if as_json:
+        print(json.dumps({k: _nested(v) for k, v in made._asdict().items()}))
+        return
+    screen = Table(
+        "", "trials", f"{on}: min / median / max", f"above {threshold:.1%}", f"{confidence:.0%} interval"
+    )
+    for name, each in ((first, made.first), (second, made.second)):
+        accuracy = " / ".join(f"{x:.1%}" for x in (each.minimum, each.median, each.maximum))
+        share, low, high = each.success
+        screen.add_row(name, str(each.trials), accuracy, f"{share:.1%}", f"{low:.1%} to {high:.1%}")
+    wide().print(screen)
+    value, low, high = (100 * x for x in made.difference)
+    print(
+        f"The second median lies {abs(value):.1f} points {'below' if value < 0 else 'above'} the first "
+        f"({confidence:.0%} bootstrap interval: {low:+.1f} to {high:+.1f})."
+    )
+
+
+def _nested(value: Any) -> Any:
+    return {k: _nested(v) for k, v in value._asdict().items()} if hasattr(value, "_asdict") else value
+
+
+def reindex(root: Path = Path("runs"), /) -> None:
+    """Make index.sqlite anew from the run directories, which are the truth.
+
+    Parameters
+    ----------
+    root
+        where run directories are
+    """
+    there, left_out = index.rebuild(root)
+    with index.opened(root, say) as database:
+        for path, reason in index.unreadable(database).items():
+            say(f"{path} is left out: {reason}")
+    print(f"{root / index.FILE}: {there} runs; {left_out} directories cannot be read")
+
+
+COMMANDS: list[Callable[..., Any]] = [runs, compare, reindex]

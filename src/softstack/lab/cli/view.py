@@ -1,0 +1,60 @@
+"""`softstack view`."""
+
+import os
+import sys
+import webbrowser
+from pathlib import Path
+
+from softstack.errors import BadInput
+from softstack.lab import tasks
+from softstack.lab.reports import network_page
+from softstack.lab.runs import store
+from softstack.lab.tasks.data import check_symbols
+
+
+def view(
+    *run_dirs: Path, symbols: str | None = None, out: Path = Path("view.html"), no_open: bool = False
+) -> None:
+    """Look inside trained networks in a browser, on any input that you type.
+
+    Writes one page that needs no server and no network, and opens it. The networks run in the page.
+
+    softstack view RUN_DIR
+
+    softstack view RUN_DIR RUN_DIR --symbols "1 0 0 1"        two side by side on the same input
+
+    Parameters
+    ----------
+    run_dirs
+        directories of trials, as `softstack train` prints them; the first two are shown side by side
+    symbols
+        the input to begin with, symbols separated by spaces
+    out
+        the page, FILE.html
+    no_open
+        write the page and leave the browser alone
+    """
+    if out.suffix != ".html":
+        raise BadInput(f"--out {out} must end in .html")
+    if out.is_dir():
+        raise BadInput(f"--out {out} is a directory: name a file")
+    runs = [store.load(path) for path in run_dirs]
+    given = None if symbols is None else symbols.split()
+    if given is not None and runs:
+        task = tasks.find(runs[0].condition.task)
+        check_symbols(task, given)
+        task.example(tuple(given))  # refuses what the task cannot score
+    text = network_page.page(runs, symbols=given)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    store.write(out, text.encode())
+    print(f"Written: {out}")
+    if not no_open and _has_screen():
+        webbrowser.open(out.resolve().as_uri())
+
+
+def _has_screen() -> bool:
+    """Whether a browser would open a window; without a screen it might take over the terminal."""
+    return sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
+
+
+COMMANDS = (view,)

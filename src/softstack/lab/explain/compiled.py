@@ -1,0 +1,99 @@
+"""PDTs for the tasks, and networks compiled from PDTs as run directories like any other."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import safetensors.torch
+import torch
+
+from softstack.errors import BadInput, unknown
+from softstack.formal.compiler import Compiled, compiled
+from softstack.formal.machines import PDTS, dyck
+from softstack.formal.transducer import Transducer
+from softstack.lab import tasks
+from softstack.lab.runs import store
+from softstack.lab.training import resume
+from softstack.lab.training.conditions import Condition
+from softstack.lab.training.train import Trial, accuracies, encoded, examples, stream
+
+MACHINES: dict[str, Transducer] = {
+    **PDTS,
+    "parenthesis": dyck([("(", ")"), ("[", "]")], blank="_"),
+}
+"""A machine for each task, which writes one symbol for each that it reads, as targets are laid out."""
+
+
+def find(given: str) -> tuple[Transducer, str]:
+    """A machine by the name of its task, or from a file; and the task it is, which may be its own text."""
+    if given in MACHINES:
+        return MACHINES[given], given
+    path = Path(given)
+    if not path.is_file():
+        raise unknown("machine", given, [*MACHINES, "a file with a pushdown transducer"])
+    try:
+        machine = Transducer.parse(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path} is not text in UTF-8 ({error.reason} at byte {error.start})") from None
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from None
+    return machine, str(machine)
+
+
+def compile_task(
+    machine: Transducer,
+    task: str,
+    *,
+    controller: str = "lstm",
+    buffered: bool = True,
+    codes: str = "onehot",
+    length: int = 10_000,
+    tolerance: float | None = None,
+) -> tuple[Compiled, Trial]:
+    """A network compiled from a machine over a task's alphabet, as a trial that took no epochs."""
+    alphabet = tasks.find(task).alphabet
+    made = compiled(
+        machine,
+        inputs=alphabet,
+        outputs=alphabet,
+        controller=controller,
+        buffered=buffered,
+        codes=codes,
+        length=length,
+        tolerance=tolerance,
+    )
+    sizes = made.network.cell.sizes
+    condition = Condition(
+        task,
+        controller,
+        buffered=buffered,
+        hidden_size=sizes["hidden_size"],
+        memory_size=sizes["memory_size"],
+        steps_per_symbol=max(1, made.steps(1)),
+    )
+    weights = {name: p.detach().clone() for name, p in made.network.named_parameters()}
+    parameters = {name: p.unsqueeze(0) for name, p in weights.items()}
+    scores = []
+    for split in ("dev", "test"):
+        for size in (condition.test_size if task in tasks.TASKS else 200, 100, 10, 1):  # few may be distinct
+            condition = replace(condition, test_size=size)
+            try:
+                data = encoded(condition, examples(condition, 0, split), split).stacked()
+                break
+            except BadInput:
+                if size == 1:
+                    raise
+        scores.append(accuracies(made.network, parameters, data, len(alphabet)).item())
+    state = resume.fresh(weights, stream(0, "order"))
+    return made, Trial(condition, 0, [], scores[0], scores[1], weights, 0.0, state)
+
+
+def save(root: Path, machine: Transducer, trial: Trial) -> Path:
+    """The trial's run directory, with the machine's text beside the weights."""
+    path = store.place(root, trial.condition, trial.seed)
+    if store.finished(root, trial.condition, trial.seed):
+        there = safetensors.torch.load_file(path / "model.safetensors")
+        if any(not torch.equal(there[name], weight) for name, weight in trial.weights.items()):
+            raise BadInput(f"{path} holds another network of the same sizes: give another --out")
+    path = store.save(root, trial)
+    store.write(path / "machine.pdt", str(machine).encode() + b"\n")
+    return path

@@ -1,0 +1,157 @@
+"""`softstack view`: run directories as one page in which their networks run on what is typed."""
+
+import base64
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from softstack import viewer
+from softstack.errors import BadInput
+from softstack.formal.grammar import Grammar
+from softstack.formal.machines import PDTS
+from softstack.formal.transducer import Transducer
+from softstack.lab import tasks
+from softstack.lab.reports.figures import FIGURES
+from softstack.lab.runs import store
+from softstack.lab.tasks import Task, agreement, formula, parenthesis
+from softstack.lab.tasks.agreement import Agreement
+from softstack.lab.tasks.data import Split
+from softstack.lab.tasks.formula import Formula
+from softstack.lab.tasks.parenthesis import Parenthesis
+from softstack.lab.tasks.reversal import Reversal
+from softstack.lab.tasks.xor import Xor
+
+CONTROLLERS = ("linear", "mlp", "rnn", "gru", "lstm")
+MEMORIES = ("stack", "queue", "none")
+EXAMPLES = 300  # of a task that the page cannot sample by itself
+
+KINDS: dict[type, Callable[[Any], dict[str, Any]]] = {
+    Reversal: lambda task: {"kind": "reversal", **_sizes(range(2, 37, 2), 12)},
+    Xor: lambda task: {"kind": "xor", "delay": task.delay, **_sizes(range(2, 37, 2), 12)},
+    Parenthesis: lambda task: {"kind": "next", **_sizes(range(3, 15), 6), **_grammar(parenthesis.GRAMMAR)},
+    Agreement: lambda task: {"kind": "next", **_sizes(range(4, 49, 4), 16), **_grammar(agreement.GRAMMAR)},
+    Formula: lambda task: {"kind": "formula", **_sizes(range(2, 9), 5), **_grammar(formula.GRAMMAR)},
+}
+"""How the page computes a task's targets, and the sizes of the strings on which it measures accuracy:
+lengths, or depths of a grammar, with the largest that training has. tasks.js has the other half."""
+
+
+def page(
+    runs: Sequence[store.Run],
+    *,
+    symbols: Sequence[str] | None = None,
+    notes: Sequence[str] = (),
+    before: str = "",
+) -> str:
+    """The page of some trained networks, the first two side by side, each with a note if there are any."""
+    if not runs:
+        raise BadInput("no run directory is given: name one, as `softstack train` prints it")
+    names = list(dict.fromkeys(run.condition.task for run in runs))
+    first = tasks.find(names[0])
+    data = {
+        "networks": [_network(*pair) for pair in zip(runs, notes or [""] * len(runs), strict=True)],
+        "tasks": {name: _task(tasks.find(name)) for name in names},
+        "input": " ".join(symbols or _first_input(first)),
+    }
+    versions = store.provenance("cpu")
+    stamp = f"Made by softstack {versions['softstack']} at commit {versions['commit'] or 'unknown'}."
+    return viewer.page(data, _title(first), stamp=stamp, before=before)
+
+
+def _title(task: Task) -> str:
+    name = task.name.replace("_", " ").replace("xor", "XOR")
+    return name[0].upper() + name[1:]
+
+
+def _first_input(task: Task) -> tuple[str, ...]:
+    """The paper's own input where it shows one."""
+    shown = [figure.symbols for figure in FIGURES if figure.condition.task == task.name]
+    return shown[0] if shown else task.sample(np.random.default_rng(0), 1, "train")[0]
+
+
+def _network(run: store.Run, note: str) -> dict[str, Any]:
+    c = run.condition
+    for kind, given, known in (("controller", c.controller, CONTROLLERS), ("memory", c.memory, MEMORIES)):
+        if given not in known:
+            raise BadInput(
+                f"the page cannot run the {kind} {given!r} of {run.path}: it knows {', '.join(known)}; "
+                "`softstack trace` draws any network"
+            )
+    network = store.network(run)
+    memory = "no memory" if c.memory == "none" else f"{c.memory} of {c.memory_size}"
+    controller = c.controller if c.controller == "linear" else c.controller.upper()
+    words = f"{'buffered, ' if c.buffered else ''}{controller} controller, {memory}"
+    title = words[0].upper() + words[1:]
+    result = run.result
+    facts = [f"seed {run.seed}", f"dev {result['dev']:.1%}", f"test {result['test']:.1%}"]
+    return {
+        "title": title,
+        "label": ", ".join(
+            filter(None, [f"{_title(tasks.find(c.task))}: {title}", note, facts[0], facts[2]])
+        ),
+        "facts": " · ".join(filter(None, [note, *facts])),
+        "task": c.task,
+        "controller": c.controller,
+        "memory": c.memory,
+        "buffered": c.buffered,
+        "steps_per_symbol": c.steps_per_symbol,
+        "discard_first": c.discard_first,
+        **network.cell.sizes,
+        "weights": {name.removeprefix("cell."): _packed(w) for name, w in network.state_dict().items()},
+    }
+
+
+def _packed(weights: Tensor) -> str:
+    return base64.b64encode(weights.numpy().astype("<f4").tobytes()).decode()
+
+
+def _task(task: Task) -> dict[str, Any]:
+    drawn = task.sample(np.random.default_rng(0), 200, "train")
+    machine = _machine(task)
+    return {
+        "title": _title(task),
+        "inputs": list(task.inputs),
+        "outputs": list(task.outputs),
+        "alphabet": list(task.alphabet),
+        "padding": task.padding,
+        "lengths": sorted({task.length("train"), task.length("dev"), task.length("test")}),
+        "trained": max(map(len, drawn)),
+        "pdt": None if machine is None else transducer(machine),
+        **(KINDS[type(task)](task) if type(task) in KINDS else _examples(task)),
+    }
+
+
+def _machine(task: Task) -> Transducer | None:
+    """The exact machine for a task, where one is known, or where the task is that of a machine."""
+    return PDTS.get(task.name) or getattr(task, "machine", None)
+
+
+def _examples(task: Task) -> dict[str, Any]:
+    """Of a task that the page cannot sample by itself: strings with their targets, of training and test."""
+    rng = np.random.default_rng(1)
+    splits: tuple[Split, ...] = ("train", "test")
+    drawn = {split: list(map(task.example, task.sample(rng, EXAMPLES, split))) for split in splits}
+    trained = max(len(example.input) for example in drawn["train"])
+    both = [example for split in splits for example in drawn[split]]
+    lengths = sorted({len(example.input) for example in both})
+    return {
+        "kind": "machine" if hasattr(task, "machine") else None,
+        "examples": [[list(e.input), list(e.target)] for e in both],
+        **_sizes(lengths, trained),
+    }
+
+
+def transducer(machine: Transducer) -> dict[str, Any]:
+    """A machine as pdt.js runs it."""
+    return {"start": machine.start, "rules": [rule._asdict() for rule in machine.rules]}
+
+
+def _grammar(grammar: Grammar) -> dict[str, Any]:
+    rules = {name: list(map(list, alternatives)) for name, alternatives in grammar.rules.items()}
+    return {"grammar": {"start": grammar.start, "rules": rules}}
+
+
+def _sizes(sizes: Sequence[int], trained: int) -> dict[str, Any]:
+    return {"sizes": list(sizes), "trained_size": trained}

@@ -1,0 +1,178 @@
+"""A page for each row of Table 1: how its trials learnt, how they compare with the paper's, and three of them
+at work: the best, the one in the middle and the worst, in the order of their dev accuracy."""
+
+import html
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+
+from softstack import viewer
+from softstack.lab.reports import network_page
+from softstack.lab.reports import table1 as report
+from softstack.lab.runs import store
+
+Row = report.Row
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 560, 300, 56, 44, 14
+PLACES = ("best", "median", "worst")
+
+
+def write(root: Path, rows: Sequence[Row], index: str) -> None:
+    """The pages of some rows of the report called `index`, written beside it, of the trials under `root`."""
+    for row in rows:
+        for part, paper in ((row, row["paper"]), (row.get("corrected"), None)):
+            if part is not None:
+                places = [root / trial["condition"] / f"seed-{trial['seed']}" for trial in part["trials"]]
+                name = report.link(row, corrected=paper is None)
+                store.write(root / name, page([store.load(place) for place in places], paper, index).encode())
+
+
+def page(runs: Sequence[store.Run], paper: Row | None, index: str) -> str:
+    """The page of one condition's trials; without `paper` there is nothing to compare them with."""
+    chosen = ordered(runs)
+    shown = [chosen[place] for place in PLACES if place in chosen]
+    notes = [f"{place} of {len(runs)}" for place in PLACES if place in chosen]
+    marked = {run.seed: place for place, run in chosen.items()}
+    against = "against the paper's" if paper else "of every trial"
+    charts = {
+        "Dev accuracy after each epoch": curves(runs, marked, "dev"),
+        "Loss in each epoch": curves(runs, marked, "loss"),
+        f"Accuracy {against}": boxes(runs, paper),
+    }
+    figures = (f"<figure><figcaption>{name}</figcaption>{svg}</figure>" for name, svg in charts.items())
+    before = (
+        f"<style>{viewer.asset('report.css')}</style>"
+        f'<p class="back"><a href="{html.escape(index)}">Table 1</a></p><section class="panel report">'
+        f"<h2>{len(runs)} trials</h2>"
+        f'<div class="charts">{"".join(figures)}</div>{_table(runs, marked)}</section>'
+    )
+    return network_page.page(shown, notes=notes, before=before)
+
+
+def ordered(runs: Sequence[store.Run]) -> dict[str, store.Run]:
+    """Three trials by name; of fewer than three trials, as many as there are."""
+    line = sorted(runs, key=lambda run: (run.result["dev"], run.result["test"]))
+    places = {"best": line[-1], "median": line[len(line) // 2], "worst": line[0]}
+    found: dict[str, store.Run] = {}
+    for place in PLACES:
+        if places[place] not in found.values():
+            found[place] = places[place]
+    return found
+
+
+def curves(runs: Sequence[store.Run], marked: dict[int, str], what: str) -> str:
+    """A line a trial; the three that are shown stand out, by width, dashes and a name at their end."""
+    longest = max(len(run.epochs) for run in runs)
+    values = {run.seed: [epoch[what] for epoch in run.epochs] for run in runs}
+    every = [value for line in values.values() for value in line]
+    least, most = (_floor(every), 1.0) if what == "dev" else (0.0, max(every) or 1.0)
+
+    def x(epoch: float) -> float:
+        return LEFT + (WIDTH - LEFT - 78) * (epoch - 1) / max(longest - 1, 1)
+
+    def y(value: float) -> float:
+        return TOP + (HEIGHT - TOP - BOTTOM) * (1 - (value - least) / (most - least))
+
+    levels = _levels(least) if what == "dev" else [most * k / 4 for k in range(5)]
+    parts = [_level(y(v), f"{v:.0%}" if what == "dev" else f"{v:.3g}") for v in levels]
+    parts += [_text(x(n), HEIGHT - BOTTOM + 18, str(n), "middle") for n in _ticks(longest)]
+    parts.append(_text((WIDTH + LEFT - 78) / 2, HEIGHT - 2, "epoch", "middle"))
+    taken: list[float] = []
+    for run in sorted(runs, key=lambda run: run.seed in marked):  # those marked are drawn on top
+        points = " ".join(f"{x(n):.1f},{y(v):.1f}" for n, v in enumerate(values[run.seed], 1))
+        kind = marked.get(run.seed, "other")
+        parts.append(f'<polyline class="{kind}" points="{points}"><title>seed {run.seed}</title></polyline>')
+        if kind != "other":
+            end, place = values[run.seed][-1], x(len(run.epochs))
+            at = _free(y(end) + 4, taken)
+            taken.append(at)
+            parts.append(_text(place + 5, at, kind, "start strong"))
+    return _svg(parts, f"{'Dev accuracy' if what == 'dev' else 'Loss'} of {len(runs)} trials by epoch")
+
+
+def _free(at: float, taken: Sequence[float]) -> float:
+    """The place nearest to `at` for a name that meets no other; there are three at most."""
+    places = (at + 15 * step for step in (0, 1, -1, 2, -2, 3, -3))
+    return next(place for place in places if all(abs(place - other) >= 15 for other in taken))
+
+
+def boxes(runs: Sequence[store.Run], paper: Row | None) -> str:
+    """Dev and test: a dot a trial with their min, median and max, and the paper's beside them."""
+
+    found = {split: [run.result[split] for run in runs] for split in ("dev", "test")}
+    theirs = (
+        {s: [paper[f"{s}_{name}"] / 100 for name in ("min", "median", "max")] for s in found} if paper else {}
+    )
+    least = _floor([v for values in (*found.values(), *theirs.values()) for v in values])
+
+    def y(value: float) -> float:
+        return TOP + (HEIGHT - TOP - BOTTOM) * (1 - value) / (1 - least)
+
+    parts = [_level(y(v), f"{v:.0%}") for v in _levels(least)]
+    said = []
+    for column, (split, values) in enumerate(found.items()):
+        centre = LEFT + (WIDTH - LEFT) * (0.27 + 0.46 * column)
+        three = (min(values), median(values), max(values))
+        parts.append(_box(centre - 55, y, three, "ours"))
+        parts += [
+            f'<circle class="dot" cx="{centre - 55 + 9 * ((k % 3) - 1):.1f}" cy="{y(v):.1f}" r="3.5"/>'
+            for k, v in enumerate(sorted(values))
+        ]
+        parts.append(_text(centre - 55, HEIGHT - BOTTOM + 20, f"{split}, ours", "middle"))
+        said.append(f"{split}: ours {_three(three)}")
+        if split in theirs:
+            parts.append(_box(centre + 55, y, theirs[split], "paper"))
+            parts.append(_text(centre + 55, HEIGHT - BOTTOM + 20, f"{split}, paper", "middle"))
+            said[-1] += f", paper {_three(theirs[split])}"
+    return _svg(parts, "Minimum, median and maximum. " + "; ".join(said))
+
+
+def _box(x: float, y: Callable[[float], float], three: Sequence[float], kind: str) -> str:
+    low, middle, high = (y(value) for value in three)
+    return (
+        f'<rect class="{kind}" x="{x - 22}" width="44" y="{high:.1f}" height="{max(low - high, 1.5):.1f}"/>'
+        f'<line class="{kind} middle" x1="{x - 22}" x2="{x + 22}" y1="{middle:.1f}" y2="{middle:.1f}"/>'
+    )
+
+
+def _floor(values: Sequence[float]) -> float:
+    """Where an axis of accuracies begins: a tenth below the least of them."""
+    return max(0.0, (math.floor(10 * min(values)) - 1) / 10)
+
+
+def _levels(least: float) -> list[float]:
+    tenths = range(round(10 * least), 11)
+    return [k / 10 for k in tenths if len(tenths) < 7 or (10 - k) % 2 == 0]
+
+
+def _three(values: Sequence[float]) -> str:
+    return " / ".join(f"{100 * value:.1f}" for value in values)
+
+
+def _ticks(longest: int) -> list[int]:
+    apart = next(n for n in (1, 2, 5, 10, 20, 50, 10**9) if longest / n <= 8)
+    return [1] if longest == 1 else [n for n in range(1, longest + 1) if n == 1 or n % apart == 0]
+
+
+def _level(y: float, name: str) -> str:
+    line = f'<line class="level" x1="{LEFT}" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>'
+    return line + _text(LEFT - 6, y + 4, name, "end")
+
+
+def _text(x: float, y: float, text: str, kind: str) -> str:
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{html.escape(text)}</text>'
+
+
+def _svg(parts: Sequence[str], label: str) -> str:
+    body = "".join(parts)
+    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{html.escape(label)}">{body}</svg>'
+
+
+def _table(runs: Sequence[store.Run], marked: dict[int, str]) -> str:
+    rows = "".join(
+        f"<tr><td>{run.seed}</td><td>{run.result['epochs']}</td><td>{run.result['dev']:.1%}</td>"
+        f"<td>{run.result['test']:.1%}</td><td>{marked.get(run.seed, '')}</td></tr>"
+        for run in runs
+    )
+    heads = "".join(f"<th scope=col>{name}</th>" for name in ("seed", "epochs", "dev", "test", ""))
+    return f"<details><summary>Every trial</summary><table><tr>{heads}</tr>{rows}</table></details>"

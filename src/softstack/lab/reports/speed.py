@@ -1,0 +1,237 @@
+"""How fast: each kernel beside the reference and beside a loop written as the equations read, in one run.
+
+A case first compares outputs and gradients, and is not timed where they differ. Times are medians of repeats
+on one thread, forward and backward together; what counts are the ratios.
+"""
+
+import multiprocessing
+import resource
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+import softstack as ss
+from softstack.errors import BadInput
+from softstack.lab.training.conditions import Condition
+from softstack.lab.training.train import Population
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STRENGTHS: dict[str, Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]] = {
+    "random": lambda u, d: (u, d),
+    "tiny": lambda u, d: (u / 100, d / 100),
+    "never popping": lambda u, d: (torch.zeros_like(u), d),
+    "always popping": lambda u, d: (torch.ones_like(u), d),
+}
+ENOUGH = 3.0  # seconds: what takes longer is not timed again
+
+
+class Timing(NamedTuple):
+    """What one implementation took for one case."""
+
+    case: str
+    T: int
+    implementation: str
+    seconds: float
+
+
+class Memory(NamedTuple):
+    """What the fused kernel took for one case."""
+
+    case: str
+    T: int
+    megabytes: float
+
+
+def instructions(B: int, T: int, m: int, kind: str = "random") -> list[Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    v, u, d = (torch.rand(shape, generator=generator) for shape in ((B, T, m), (B, T), (B, T)))
+    u, d = STRENGTHS[kind](u, d)
+    return [v.requires_grad_(), u.requires_grad_(), d.requires_grad_()]
+
+
+def literal(v: Tensor, u: Tensor, d: Tensor) -> Tensor:
+    """§2.1 item by item and example by example, as it is written."""
+    reads = []
+    for b in range(v.shape[0]):
+        s: list[Tensor] = []
+        for t in range(v.shape[1]):
+            left = u[b, t]
+            for i in range(t - 1, -1, -1):
+                rest = torch.relu(left - s[i])
+                s[i] = torch.relu(s[i] - left)
+                left = rest
+            s.append(d[b, t])
+            rho, r = torch.ones(()), torch.zeros(v.shape[2])
+            for i in range(t, -1, -1):
+                r = r + torch.minimum(s[i], rho) * v[b, i]
+                rho = torch.relu(rho - s[i])
+            reads.append(r)
+    return torch.stack(reads).view(v.shape)
+
+
+def fused(v: Tensor, u: Tensor, d: Tensor) -> Tensor:
+    return ss.stack_scan(v, u, d, backend="cpu")[0]
+
+
+def reference(v: Tensor, u: Tensor, d: Tensor) -> Tensor:
+    return ss.stack_scan(v, u, d, backend="reference")[0]
+
+
+SCANS: dict[str, Callable[..., Tensor]] = {"fused": fused, "vectorised": reference}
+
+
+def both_ways(run: Callable[..., Tensor], given: list[Tensor]) -> list[Tensor]:
+    r = run(*given)
+    return [r, *torch.autograd.grad(r.sum(), given)]
+
+
+def agree(case: str, ours: list[Tensor], theirs: list[Tensor]) -> None:
+    """Refuse to time what does not compute the same."""
+    for our, their in zip(ours, theirs, strict=True):
+        off = (our - their).abs().max().item() / max(1.0, their.abs().max().item())
+        if not off < 1e-4:
+            raise BadInput(f"{case}: two implementations differ by {off:.1e}, so they are not timed")
+
+
+def clock(run: Callable[..., Any], *given: Any, budget: float = 1.0) -> float:
+    """The median of as many repeats as fit the budget, three at least unless one takes all of it."""
+    run(*given)
+    times: list[float] = []
+    while (
+        not times
+        or (sum(times) < budget and len(times) < 300)
+        or (len(times) < 3 and sum(times) < 3 * budget)
+    ):
+        began = time.perf_counter()
+        run(*given)
+        times.append(time.perf_counter() - began)
+    return statistics.median(times)
+
+
+def scans(longest: dict[str, int], B: int, m: int, lengths: tuple[int, ...]) -> Iterator[Timing]:
+    """One size over many T; each implementation up to the longest T that it is given. The literal loop takes
+    one example after the other, so it is run on one of them, and its time counted B times; and it takes
+    gigabytes, so that it has a process of its own."""
+    case = f"scan, B={B}, m={m}"
+    for T in lengths:
+        given = instructions(B, T, m)
+        ours = both_ways(fused, given)
+        for name in (name for name, most in longest.items() if most >= T):
+            if name == "literal":
+                theirs, seconds = elsewhere(one_example, B, T, m)
+            else:
+                theirs, seconds = both_ways(SCANS[name], given), None
+            agree(f"{case}, T={T}", [x[: len(theirs[0])] for x in ours], theirs)
+            yield Timing(case, T, name, seconds or clock(both_ways, SCANS[name], given))
+
+
+def one_example(B: int, T: int, m: int) -> tuple[list[Tensor], float]:
+    """The literal loop on the first of B examples: what it gives, and the seconds that all would take."""
+    torch.set_num_threads(1)
+    given = [x[:1].detach().requires_grad_() for x in instructions(B, T, m)]
+    began = time.perf_counter()
+    made = both_ways(literal, given)
+    took = time.perf_counter() - began
+    seconds = took if took > ENOUGH else clock(both_ways, literal, given)
+    return [x.detach() for x in made], B * seconds
+
+
+def elsewhere(run: Callable[..., Any], *given: Any) -> Any:
+    """In a process of its own."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+        return process.submit(run, *given).result()
+
+
+def worst(B: int, m: int, T: int) -> Iterator[Timing]:
+    """Strengths that make a kernel of this kind slow."""
+    for kind in STRENGTHS:
+        given = instructions(B, T, m, kind)
+        ours = both_ways(fused, given)
+        agree(kind, ours, both_ways(reference, given))
+        case = f"scan, B={B}, m={m}, strengths {kind}"
+        yield Timing(case, T, "fused", clock(both_ways, fused, given))
+
+
+def long(T: int, m: int) -> Iterator[Timing]:
+    given = instructions(1, T, m)
+    yield Timing(f"scan, B=1, m={m}", T, "fused", clock(both_ways, fused, given))
+
+
+def networks(T: int) -> Iterator[Timing]:
+    """A training step of ten networks of Table 1 at once; and as many LSTMs without a memory, one by one."""
+    condition = Condition("reversal", "lstm", "stack", train_size=10)
+    case = "training step of 10 networks, LSTM(10), m=2, B=10"
+    populations = {name: Population(condition, range(10), "cpu") for name in ("fused", "vectorised")}
+    populations["vectorised"].network.backend = "reference"
+    columns = torch.arange(10).repeat(10, 1)
+    results: dict[str, list[Tensor]] = {}
+    for name, population in populations.items():
+        losses = population.losses(columns)
+        results[name] = [losses.detach(), *torch.autograd.grad(losses.sum(), population.optimiser.rows)]
+    agree(case, results["fused"], results["vectorised"])
+    for name, population in populations.items():
+        yield Timing(case, T, name, clock(population.step, columns))
+    lstms = [nn.LSTM(3, 10, batch_first=True) for _ in range(10)]
+    x = torch.rand(10, T, 3)
+    yield Timing(case, T, "nn.LSTM", clock(lambda: [lstm(x)[0].sum().backward() for lstm in lstms]))
+
+
+def cases(full: bool) -> Iterator[Timing]:
+    literal_up_to = 1024 if full else 256
+    sizes = (64, 256, 1024, 4096, 16384, 65536)
+    for B, m in ((10, 2), (32, 32)):
+        yield from scans({"fused": 65536, "vectorised": 1024, "literal": literal_up_to}, B, m, sizes)
+    yield from worst(10, 2, 1024)
+    yield from long(1_000_000, 16)
+    yield from networks(24)
+
+
+def exponent(points: list[tuple[int, float]], start: int = 1024) -> float:
+    """The slope of log cost over log T of points (T, cost), from T = start on."""
+    x, y = (np.log([point[k] for point in points if point[0] >= start]) for k in (0, 1))
+    return float(np.polyfit(x, y, 1)[0])
+
+
+def of_time(timings: list[Timing], case: str) -> float:
+    """That of the fused kernel's time."""
+    return exponent([(t.T, t.seconds) for t in timings if (t.case, t.implementation) == (case, "fused")])
+
+
+def peak(B: int, T: int, m: int) -> float:
+    """Megabytes that a scan takes with its arguments and gradients, in a process that does nothing else."""
+    both_ways(fused, instructions(B, 8, m))  # compiled
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    both_ways(fused, instructions(B, T, m))
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e3
+
+
+def memory() -> Iterator[Memory]:
+    """To be called before anything else: Linux counts to a process what its parent took."""
+    for B, m, T in (*((32, 32, T) for T in (1024, 4096, 16384, 65536)), (1, 16, 1_000_000)):
+        yield Memory(f"scan, B={B}, m={m}", T, elsewhere(peak, B, T, m))
+
+
+def plot(timings: list[Timing]) -> "Figure":
+    """Cost against T, both on logarithmic axes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 5))
+    axis = figure.subplots()
+    lines = dict.fromkeys((t.case, t.implementation) for t in timings if ", strengths" not in t.case)
+    for case, implementation in lines:
+        points = [(t.T, t.seconds) for t in timings if (t.case, t.implementation) == (case, implementation)]
+        if len(points) > 1:
+            x, y = zip(*points, strict=True)
+            axis.loglog(x, y, marker="o", label=f"{case}: {implementation}")
+    axis.set(xlabel="T, steps", ylabel="seconds, forward and backward", title="Cost against length")
+    axis.grid(visible=True, which="both", alpha=0.3)
+    axis.legend(fontsize=8)
+    return figure

@@ -1,0 +1,214 @@
+"""Table 1 beside the paper's: rows from run directories, and what is written of them.
+
+table1.json    a list of 18 rows with the columns of the paper's table, plus `trials`, `paper`,
+               `agrees` and, for the buffered rows, `corrected`: the same with the read-off corrected
+table1.md      the same to read, as Markdown
+table1.html    the same to read, as a page; its rows lead to row-1.html and so on, which row_page.py makes
+trials.jsonl   each trial's result.json, a line each
+meta.json      commit, versions, seeds and time taken
+"""
+
+import csv
+import html
+import json
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from softstack.lab.runs import store
+from softstack.lab.training.conditions import TABLE_1, Condition, corrected
+
+Row = dict[str, Any]
+STATISTICS = ("dev_min", "dev_median", "dev_max", "test_min", "test_median", "test_max")
+
+
+def paper_rows() -> list[Row]:
+    """The paper's Table 1, in percent."""
+    text = resources.files(__package__).joinpath("paper_table1.csv").read_text()
+    return [
+        {key: float(value) if key in STATISTICS else value for key, value in row.items()}
+        for row in csv.DictReader(text.splitlines())
+    ]
+
+
+def columns(condition: Condition) -> Row:
+    """The first columns of Table 1."""
+    return {
+        "task": condition.task,
+        "buffered": "yes" if condition.buffered else "no",
+        "controller": condition.controller,
+        "stack": "no" if condition.memory == "none" else "yes",
+    }
+
+
+def summary(trials: Sequence[Row]) -> Row:
+    """min, median and max over trials, in percent, to the paper's one decimal."""
+    return {
+        f"{split}_{name}": round(100 * statistic([trial[split] for trial in trials]), 1)
+        for split in ("dev", "test")
+        for name, statistic in (("min", min), ("median", median), ("max", max))
+    }
+
+
+def commits(root: Path, conditions: Sequence[Condition], seeds: Sequence[int]) -> str:
+    """The commits at which trials were trained: one, unless the code changed in between."""
+    paths = [store.place(root, condition, seed) for condition in conditions for seed in seeds]
+    found = {json.loads((path / "provenance.json").read_text())["commit"] or "unknown" for path in paths}
+    return ", ".join(sorted(found))
+
+
+def results(root: Path, condition: Condition, seeds: Sequence[int]) -> list[Row]:
+    return [store.load(store.place(root, condition, seed)).result for seed in seeds]
+
+
+def table(root: Path, rows: Sequence[int], seeds: Sequence[int]) -> list[Row]:
+    """The rows of Table 1, by their number from 1, from the trials under `root`."""
+    reproduced = []
+    for number in rows:
+        condition, paper = TABLE_1[number - 1], paper_rows()[number - 1]
+        trials = results(root, condition, seeds)
+        row = {"row": number, **columns(condition), **summary(trials), "trials": trials}
+        row["paper"] = {key: paper[key] for key in STATISTICS}
+        row["agrees"] = agrees(row, paper)
+        other = corrected(condition)
+        if other is not None:
+            trials = results(root, other, seeds)
+            row["corrected"] = {**columns(other), **summary(trials), "trials": trials}
+        reproduced.append(row)
+    return reproduced
+
+
+def agrees(row: Row, paper: Row) -> bool:
+    """Whether our median lies inside the paper's [min, max], or above it, on dev and test."""
+    return all(row[f"{split}_median"] >= paper[f"{split}_min"] for split in ("dev", "test"))
+
+
+def link(row: Row, *, corrected: bool = False) -> str:
+    """The file of a row's own page, beside the report."""
+    return f"row-{row['row']}{'-corrected' if corrected else ''}.html"
+
+
+def write(out: Path, rows: list[Row], meta: Row) -> str:
+    """Write the files, and give the name that they have in common: another one if rows are missing."""
+    trials = [
+        trial for row in rows for part in (row, row.get("corrected", {})) for trial in part.get("trials", [])
+    ]
+    name = "table1" if len(rows) == len(TABLE_1) else "rows"
+    texts = {
+        f"{name}.json": json.dumps(rows, indent=1),
+        f"{name}.md": markdown(rows, meta),
+        f"{name}.html": page(rows, meta, links=True),
+        "trials.jsonl": "\n".join(json.dumps(trial) for trial in trials),
+        "meta.json": json.dumps(meta, indent=2),
+    }
+    for file, text in texts.items():
+        store.write(out / file, text.rstrip("\n").encode() + b"\n")
+    return name
+
+
+HEADER = (
+    "task",
+    "buffered",
+    "controller",
+    "stack",
+    "ours: dev",
+    "paper: dev",
+    "ours: test",
+    "paper: test",
+    "agrees",
+)
+
+
+def cells(rows: Sequence[Row]) -> list[list[str]]:
+    """The table as text: min / median / max of each; corrected rows under the rows they correct."""
+    lines = []
+    for row in rows:
+        first = [row["task"].replace("_", " "), row["buffered"], row["controller"], row["stack"]]
+        lines.append([*first, *_numbers(row, row["paper"]), "yes" if row["agrees"] else "**no**"])
+        if "corrected" in row:
+            first[0] += ", corrected read-off"
+            lines.append([*first, *_numbers(row["corrected"], None), ""])
+    return lines
+
+
+def _numbers(ours: Row, paper: Row | None) -> list[str]:
+    def three(source: Row | None, split: str) -> str:
+        return " / ".join(f"{source[f'{split}_{k}']:.1f}" for k in ("min", "median", "max")) if source else ""
+
+    return [three(source, split) for split in ("dev", "test") for source in (ours, paper)]
+
+
+def verdict(rows: Sequence[Row]) -> str:
+    wrong = [row for row in rows if not row["agrees"]]
+    said = f"{len(rows) - len(wrong)} of {len(rows)} rows agree with the paper"
+    if not wrong:
+        return f"{said}: our median lies inside the paper's [min, max] or above it, on dev and test."
+    names = "; ".join(f"row {row['row']}, {row['task']} {row['controller']}" for row in wrong)
+    return f"{said}. Our median lies below the paper's minimum in: {names}."
+
+
+def stamp(meta: Row) -> str:
+    """Where the numbers come from, in a sentence."""
+    seeds = meta["seeds"]
+    return (
+        f"Trained by `softstack table` at commit {meta['commit']}, softstack {meta['softstack']}, "
+        f"torch {meta['torch']}, Python {meta['python']}, on {meta['device']} ({meta['cores']} cores), "
+        f"seeds {seeds[0]} to {seeds[-1]}; the last call trained {meta['trained']} trials in "
+        f"{meta['seconds'] / 60:.1f} minutes, {meta['time']}."
+    )
+
+
+def markdown_table(rows: Sequence[Row]) -> str:
+    lines = [HEADER, ["---"] * len(HEADER), *cells(rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def legend(meta: Row) -> str:
+    trials = len(meta["seeds"])
+    return f"Accuracy in percent, min / median / max of {trials} trials: dev in the last epoch, then test."
+
+
+def markdown(rows: Sequence[Row], meta: Row) -> str:
+    parts = ["# Table 1, reproduced", legend(meta), markdown_table(rows), verdict(rows), stamp(meta)]
+    return "\n\n".join(parts) + "\n"
+
+
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem;
+       color: #1a1a1a; background: #fff }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
+th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #ccc; white-space: nowrap }
+td:nth-child(n+5), th:nth-child(n+5) { text-align: right }
+tr.corrected td { color: #595959; font-style: italic }
+tr.differs td:last-child { font-weight: bold; color: #a40000 }
+.wide { overflow-x: auto }
+footer { color: #595959; font-size: .9rem }
+@media (prefers-color-scheme: dark) {
+  body { color: #eee; background: #16181c } th, td { border-color: #444 }
+  a { color: #7ab8ff } tr.corrected td, footer { color: #aaa } tr.differs td:last-child { color: #ff9d9d } }
+"""
+
+
+def page(rows: Sequence[Row], meta: Row, *, links: bool = False) -> str:
+    """The report as a page; with `links`, each row leads to the page of its trials."""
+    files = [
+        link(row, corrected=c) for row in rows for c in ((False, True) if "corrected" in row else (False,))
+    ]
+    head = "".join(f"<th scope=col>{html.escape(name)}</th>" for name in HEADER)
+    body = []
+    for line, file in zip(cells(rows), files, strict=True):
+        kind = {"": "corrected", "yes": "agrees"}.get(line[-1], "differs")
+        first, *rest = (html.escape(cell) for cell in (*line[:-1], line[-1].strip("*")))
+        first = f"<a href={file}>{first}</a>" if links else first
+        body.append(f"<tr class={kind}>" + "".join(f"<td>{cell}</td>" for cell in (first, *rest)) + "</tr>")
+    said = html.escape(stamp(meta)).replace("`softstack table`", "<code>softstack table</code>")
+    return (
+        '<!doctype html>\n<html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width">'
+        f"<title>Table 1, reproduced</title><style>{STYLE}</style>\n<h1>Table 1, reproduced</h1>\n"
+        f"<p>{legend(meta)}</p>\n<div class=wide><table><thead><tr>{head}</tr></thead>\n<tbody>\n"
+        + "\n".join(body)
+        + f"\n</tbody></table></div>\n<p>{html.escape(verdict(rows))}</p>\n"
+        f"<footer><p>{said}</p></footer>\n</html>\n"
+    )

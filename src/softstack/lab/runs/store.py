@@ -1,0 +1,305 @@
+"""Run directories: the truth about what was trained.
+
+    ROOT/<condition>/seed-<n>/
+        config.toml            the condition and the seed
+        metrics.jsonl          a line an epoch: loss and dev accuracy
+        model.safetensors      the weights after the last epoch
+        trainer.safetensors    the optimiser, the order of batches and the stopping rule after the last epoch
+        result.json            dev and test accuracy, and digests of the files above; the same bytes whenever
+                               the same trial is run again
+        provenance.json        what differs between runs of a trial: commit, versions, device, time
+    ROOT/<condition>/seed-<n>.unfinished/
+        the first two and trainer.safetensors, as of an epoch in the middle of the training
+
+A directory is written under a temporary name, brought to disk and renamed, so that a kill leaves all of
+it or nothing under its name. Nothing here loads a pickle.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, fields
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import safetensors
+import safetensors.torch
+import tomli_w
+import torch
+
+import softstack
+from softstack.errors import BadInput
+from softstack.lab.runs.disk import read, sync, write_all
+from softstack.lab.runs.disk import write as write
+from softstack.lab.training import resume
+from softstack.lab.training.conditions import NUMERICS, Condition, build, shapes
+from softstack.lab.training.resume import State
+from softstack.lab.training.train import Epoch, Trial, over
+from softstack.networks import BufferedStackRNN, StackRNN
+
+HASHED = ("config.toml", "metrics.jsonl", "model.safetensors", "trainer.safetensors")
+FILES = (*HASHED, "result.json", "provenance.json")
+MOST_TEXT = 64 * 1024  # bytes of a file of text whose length does not depend on the epochs
+MOST_LINE = 256  # bytes an epoch
+Files = dict[str, bytes]  # what a directory holds, by name
+
+
+class Run(NamedTuple):
+    """A trial read back from its directory."""
+
+    path: Path
+    condition: Condition
+    seed: int
+    result: dict[str, Any]
+    epochs: list[dict[str, float]]
+    provenance: dict[str, Any]
+
+
+def place(root: Path, condition: Condition, seed: int) -> Path:
+    return root / condition.name / f"seed-{seed}"
+
+
+def unfinished(root: Path, condition: Condition, seed: int) -> Path:
+    return root / condition.name / f"seed-{seed}.unfinished"
+
+
+def finished(root: Path, condition: Condition, seed: int) -> bool:
+    """Whether the trial is there and can be read. One that was damaged is made again."""
+    try:
+        run = load(place(root, condition, seed))
+    except BadInput:
+        return False
+    return (run.condition, run.seed) == (condition, seed)
+
+
+def save(root: Path, trial: Trial) -> Path:
+    """Write a trial's directory, all of it or none; one that is there already stays."""
+    put(root, trial.condition, {trial.seed: files(trial)})
+    return place(root, trial.condition, trial.seed)
+
+
+def put(root: Path, condition: Condition, trials: dict[int, Files]) -> None:
+    """Write the directories of many trials of a condition, by seed: each whole or not there.
+
+    All are written before the first is waited for, so that the disk can bring them home together.
+    """
+    parent = root / condition.name
+    parent.mkdir(parents=True, exist_ok=True)
+    made: dict[int, Path] = {}
+    try:
+        for seed, contents in trials.items():
+            if not finished(root, condition, seed):
+                made[seed] = Path(tempfile.mkdtemp(prefix=f".seed-{seed}-", dir=parent))
+                for name, content in contents.items():
+                    (made[seed] / name).write_bytes(content)
+                os.chmod(made[seed], 0o755)
+        sync(temporary / name for temporary in made.values() for name in FILES)
+        sync(made.values())
+        for seed, temporary in made.items():
+            _into_place(root, condition, seed, temporary)
+    finally:
+        for temporary in made.values():
+            shutil.rmtree(temporary, ignore_errors=True)
+    sync([parent])
+    for seed in trials:
+        shutil.rmtree(unfinished(root, condition, seed), ignore_errors=True)
+
+
+def _into_place(root: Path, condition: Condition, seed: int, temporary: Path) -> None:
+    path = place(root, condition, seed)
+    try:
+        temporary.rename(path)
+    except OSError:
+        if not path.exists():
+            raise
+        if finished(root, condition, seed):  # whoever was first made the same bytes
+            return
+        aside = Path(tempfile.mkdtemp(prefix=f".damaged-{path.name}-", dir=path.parent))
+        path.rename(aside / path.name)  # what is left of it is kept
+        temporary.rename(path)
+
+
+def keep(root: Path, condition: Condition, states: dict[int, State]) -> None:
+    """Write trials in the middle of their training down, each at once or not at all."""
+    contents = {}
+    for seed, state in states.items():
+        path = unfinished(root, condition, seed)
+        if not path.is_dir():
+            path.mkdir(parents=True, exist_ok=True)
+            contents[path / "config.toml"] = _config(condition, seed)
+        contents[path / "trainer.safetensors"] = resume.dumps(state)
+        contents[path / "metrics.jsonl"] = _metrics(state.epochs)  # for whoever looks; nothing reads it back
+    write_all(contents)
+
+
+def begun(root: Path, condition: Condition, seed: int) -> State | None:
+    """Where an unfinished trial was; None if there is none. What was damaged is said in a sentence."""
+    path = unfinished(root, condition, seed) / "trainer.safetensors"
+    try:
+        content = read(path, resume.most_bytes(condition))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    state = resume.loads(content, condition, str(path))
+    if over([Epoch(*epoch) for epoch in state.epochs], condition):
+        raise BadInput(f"{path} is of a trial whose training was over: it was damaged")
+    return state
+
+
+def resumable(root: Path, condition: Condition, seed: int) -> State | None:
+    """As `begun`, but what was damaged is as good as not there."""
+    try:
+        return begun(root, condition, seed)
+    except BadInput:
+        return None
+
+
+def sweep_up(root: Path, conditions: Iterable[Condition]) -> None:
+    """Remove what a kill left half written. Only for who has claimed the conditions."""
+    for condition in conditions:
+        for path in (root / condition.name).glob(".seed-*"):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def files(trial: Trial) -> Files:
+    """What the directory of a finished trial holds."""
+    weights = {name: w.contiguous().cpu() for name, w in trial.weights.items()}
+    device = next(iter(trial.weights.values())).device.type
+    hashed = {
+        "config.toml": _config(trial.condition, trial.seed),
+        "metrics.jsonl": _metrics(trial.epochs),
+        "model.safetensors": safetensors.torch.save(weights),
+        "trainer.safetensors": resume.dumps(trial.state),
+    }
+    result = {
+        "condition": trial.condition.name,
+        "seed": trial.seed,
+        "epochs": len(trial.epochs),
+        "dev": trial.dev,
+        "test": trial.test,
+        "sha256": {name: digest(content) for name, content in hashed.items()},
+    }
+    source = {**provenance(device), "seconds": trial.seconds}
+    return {**hashed, "result.json": _json(result), "provenance.json": _json(source)}
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _config(condition: Condition, seed: int) -> bytes:
+    config = {"softstack": softstack.__version__, "numerics": NUMERICS, "seed": seed}
+    return tomli_w.dumps({**config, "condition": asdict(condition)}).encode()
+
+
+def _metrics(epochs: Sequence[tuple[float, float]]) -> bytes:
+    lines = [{"epoch": n, "loss": loss, "dev": dev} for n, (loss, dev) in enumerate(epochs, 1)]
+    return "".join(json.dumps(line) + "\n" for line in lines).encode()
+
+
+def _json(content: Any) -> bytes:
+    return json.dumps(content, indent=2).encode() + b"\n"
+
+
+def load(path: Path) -> Run:
+    """Read a run directory back, or say in a sentence what is wrong with it."""
+    if not path.is_dir():
+        raise BadInput(f"{path} is not a run directory: `softstack train` and `softstack table` make them")
+    missing = [name for name in FILES if not (path / name).is_file()]
+    if missing:
+        raise BadInput(
+            f"{path} is not a whole run directory, {', '.join(missing)} missing: "
+            "name the directory of one trial (.../seed-0), or train it again"
+        )
+    try:
+        return _load(path)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        if isinstance(error, BadInput):
+            raise
+        raise BadInput(f"{path} cannot be read ({error}): it was damaged, train it again") from None
+
+
+def _load(path: Path) -> Run:
+    found = {"config.toml": read(path / "config.toml", MOST_TEXT)}
+    config = tomllib.loads(found["config.toml"].decode())
+    numerics, seed, given = config["numerics"], config["seed"], dict(config["condition"])
+    if numerics != NUMERICS:
+        raise BadInput(
+            f"{path} was made by version {numerics} of the numerics and this softstack has {NUMERICS}: "
+            "train it again with this one"
+        )
+    names = {field.name for field in fields(Condition)}
+    if names > set(given):
+        absent = sorted(names - set(given))
+        raise BadInput(f"{path / 'config.toml'} lacks {', '.join(absent)}: it was damaged")
+    condition = Condition.from_dict(given, str(path / "config.toml"))
+    result = json.loads(read(path / "result.json", MOST_TEXT))
+    sums = dict(result.pop("sha256"))
+    if (result["condition"], result["seed"]) != (condition.name, seed) or not 0 <= seed == int(seed):
+        raise BadInput(
+            f"{path} holds the configuration of one trial and the result of another: train it again"
+        )
+    for name, most in (
+        ("metrics.jsonl", MOST_LINE * condition.max_epochs),
+        ("model.safetensors", resume.most_bytes(condition)),
+        ("trainer.safetensors", resume.most_bytes(condition)),
+    ):
+        found[name] = read(path / name, most)
+    for name in HASHED:
+        if digest(found[name]) != sums[name]:
+            raise BadInput(f"{path / name} is not what was written: it was damaged, train it again")
+    epochs = [json.loads(line) for line in found["metrics.jsonl"].decode().splitlines()]
+    if len(epochs) != result["epochs"] or not all(0 <= result[split] <= 1 for split in ("dev", "test")):
+        raise BadInput(f"{path / 'result.json'} is not what was written: it was damaged, train it again")
+    source = json.loads(read(path / "provenance.json", MOST_TEXT))
+    return Run(path, condition, seed, result, epochs, dict(source))
+
+
+def network(run: Run) -> StackRNN | BufferedStackRNN:
+    """The trained network. Names, kinds and shapes are compared before any weight is read."""
+    path = run.path / "model.safetensors"
+    expected = {name: ("F32", list(shape)) for name, shape in shapes(run.condition).items()}
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+            found = {name: (part.get_dtype(), part.get_shape()) for name, part in slices.items()}
+            if found != expected:
+                raise BadInput(f"{path} holds {found}, but its condition needs {expected}: train it again")
+            weights = {name: file.get_tensor(name) for name in found}
+    except safetensors.SafetensorError as error:
+        raise BadInput(f"{path} cannot be read ({error}): it was damaged, train it again") from None
+    built = build(run.condition)
+    built.load_state_dict(weights)
+    return built
+
+
+def provenance(device: str) -> dict[str, Any]:
+    """Where numbers come from."""
+    return {
+        "softstack": softstack.__version__,
+        "commit": commit(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+@cache
+def commit() -> str:
+    """The commit that the package runs from, marked where the work tree differs; "" outside a checkout."""
+    here = Path(__file__).parent
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        return subprocess.run(
+            ["git", "-C", str(here), "describe", "--always", "--abbrev=12", "--dirty", "--exclude=*"],
+            capture_output=True, text=True, timeout=10, check=True,
+        ).stdout.strip()  # fmt: skip
+    return ""

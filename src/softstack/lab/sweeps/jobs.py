@@ -1,0 +1,143 @@
+"""Sweeps, run: what is asked for and not there yet is trained, saved, and shown as it comes."""
+
+import json
+import math
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from softstack import fused, kernels
+from softstack.errors import BadInput
+from softstack.lab.runs import disk, store
+from softstack.lab.sweeps import plans as sweeps
+from softstack.lab.sweeps import tally
+from softstack.lab.sweeps import workers as clusters
+from softstack.lab.sweeps.engine import Failure, Unit, run
+from softstack.lab.sweeps.plans import Sweep
+from softstack.lab.sweeps.workers import Engine
+from softstack.lab.training.conditions import Condition, build, shapes
+
+BLOCKS = {"cpu": 50, "cuda": 1000}  # trials that train best together
+LEAST = 10  # trials below which a block costs more than it gains in balance
+PLANS = "sweeps"  # the directory with what was asked for
+
+
+class Outcome(NamedTuple):
+    trained: int
+    failed: list[Path]  # records of blocks that were given up
+    seconds: float = 0.0  # that it took, by the clock on the wall
+    work: float = 0.0  # seconds of making trials, of all workers together
+
+
+def train_missing(
+    root: Path, conditions: Sequence[Condition], seeds: Sequence[int], where: str, name: str = "trials"
+) -> int:
+    """Train the trials that `root` does not have, all of them: how many those were."""
+    sweep = Sweep(name, tuple(conditions), tuple(seeds))
+    done = run_sweep(root, sweep, Engine(where))
+    if done.failed:
+        raise BadInput(f"{len(done.failed)} blocks of trials failed: see {', '.join(map(str, done.failed))}")
+    return done.trained
+
+
+def run_sweep(
+    root: Path,
+    sweep: Sweep,
+    engine: Engine,
+    say: Callable[[str], None] = lambda sentence: None,
+    sink: Callable[[store.Run], None] | None = None,
+) -> Outcome:
+    """Train what `root` does not have of a sweep. What fails is recorded, and the rest goes on."""
+    clusters.check(engine)
+    concerned = [c for c in sweep.conditions if missing(root, c, sweep.seeds)]
+    if not concerned:
+        return Outcome(0, [])
+    clusters.reach(engine)
+    root.mkdir(parents=True, exist_ok=True)
+    with disk.claimed(root, [*(c.name for c in concerned), f"{PLANS}/{plan_name(sweep)}"]):
+        store.sweep_up(root, concerned)
+        left = {c: missing(root, c, sweep.seeds) for c in concerned}  # who claimed them before may be done
+        _tell_of_damage(root, left, say)
+        plan = root / PLANS / plan_name(sweep)
+        plan.parent.mkdir(exist_ok=True)
+        disk.write(plan.with_suffix(".toml"), sweeps.dumps(sweep))
+        count = sum(map(len, left.values()))
+        counts = tally.Tally(sweep.trials, sweep.trials - count)
+        failed = []
+        with tally.live(counts, plan.with_suffix(".json")) as show:
+
+            def progress(unit: Unit, epoch: int, training: int) -> None:
+                counts.epoch(unit, epoch, training)
+                show()
+
+            for ended in run(blocks(left, engine), engine, root, progress):
+                counts.end(ended)
+                show()
+                if isinstance(ended, Failure):
+                    failed.append(record(root, ended))
+                elif sink:
+                    for seed in ended.unit.seeds:
+                        sink(store.load(store.place(root, ended.unit.condition, seed)))
+        return Outcome(counts.trained, failed, counts.seconds, counts.work)
+
+
+def plan_name(sweep: Sweep) -> str:
+    return f"{sweep.name}-{sweep.digest}"
+
+
+def missing(root: Path, condition: Condition, seeds: Sequence[int]) -> tuple[int, ...]:
+    return tuple(seed for seed in seeds if not store.finished(root, condition, seed))
+
+
+def blocks(left: dict[Condition, tuple[int, ...]], engine: Engine) -> list[Unit]:
+    """Work in pieces: large enough to train well together, and smaller towards the end, so that all workers
+    come to it at about the same time."""
+    where = "cuda" if torch.cuda.is_available() else "cpu"
+    workers = engine.workers or (os.cpu_count() or 1 if engine.where in ("local", "inline") else 8)
+    after = sum(map(len, left.values()))
+    units = []
+    for condition, seeds in left.items():
+        alone = where == "cpu" and not exact(condition)
+        while seeds:
+            size = 1 if alone else min(BLOCKS[where], max(LEAST, math.ceil(after / (4 * workers))))
+            units.append(Unit(condition, seeds[:size]))
+            after -= len(units[-1].seeds)
+            seeds = seeds[size:]
+    return units
+
+
+def exact(condition: Condition) -> bool:
+    """Whether a trial has the same bits whoever trains beside it: the fused kernels see to that."""
+    shapes(condition)  # what is far too large is refused here
+    network = build(condition, device="meta")
+    x = torch.zeros(1, 1, 1, 1)
+    reason = fused.why_not(network.cell, x, 1, return_trace=False)
+    return kernels.choose("auto", x, reason) != "reference"
+
+
+def record(root: Path, failure: Failure) -> Path:
+    """Write down why a block was given up. It is tried again when its sweep is run again."""
+    condition, seeds = failure.unit
+    path = root / condition.name / f"failed-{seeds[0]}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    said = {"condition": condition.name, "seeds": seeds, "log": failure.log.splitlines()}
+    disk.write(path, json.dumps(said, indent=2).encode() + b"\n")
+    return path
+
+
+def _tell_of_damage(root: Path, left: dict[Condition, tuple[int, ...]], say: Callable[[str], None]) -> None:
+    """Trials that are there and cannot be read are made again; whoever asked is told."""
+    for condition, seeds in left.items():
+        for old in (root / condition.name).glob("failed-*.json"):
+            old.unlink()
+        for seed in seeds:
+            path = store.place(root, condition, seed)
+            try:
+                if path.exists():
+                    store.load(path)
+                store.begun(root, condition, seed)
+            except BadInput as error:
+                say(f"{error}; it is trained again")
