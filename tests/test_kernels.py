@@ -1,11 +1,16 @@
 """Every kernel against the reference: outputs, final states and every gradient, ties and padding included."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
+import torch._dynamo.testing
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.func import functional_call, stack_module_state, vmap
 from torch.testing import assert_close
+from torch.utils.checkpoint import checkpoint
 
 import softstack as ss
 from softstack import fused, kernels
@@ -16,7 +21,7 @@ INTERPRETED = not torch.cuda.is_available()  # the kernels of the GPU, on the CP
 DEVICE = {"cpu": "cpu", "gpu": "cpu" if INTERPRETED else "cuda"}
 # B, T, slots before the first step, m
 SIZES = [(1, 1, 0, 1), (3, 2, 0, 2), (2, 3, 2, 31), (2, 33, 7, 3), (1, 63, 1, 2), (1, 500, 0, 1)]
-SHORT = [(1, 1, 0, 1), (2, 6, 3, 3)]
+SHORT = [(1, 1, 0, 1), (2, 6, 3, 3), (5, 2, 2, 2)]
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +48,28 @@ def scanned(scan, backend, given, state, coefficients, lengths):
     leaves = [x.detach().clone().requires_grad_() for x in (*given, *state)]
     r, (V, s) = scan(*leaves[:3], ss.MemoryState(*leaves[3:]), backend=backend, lengths=lengths)
     total = sum((x * c).sum() for x, c in zip((r, V, s), coefficients, strict=True))
-    return [r, s, *torch.autograd.grad(total, leaves)]
+    return [r, s, *torch.autograd.grad(total, leaves, allow_unused=True, materialize_grads=True)]
+
+
+def one_by_one(scan):
+    """A scan that takes the sequences of a padded batch one by one, without their padding."""
+
+    def run(v, u, d, state, backend, lengths):
+        outcomes = []
+        for b, L in enumerate(lengths.tolist()):
+            own = ss.MemoryState(state.V[b], state.s[b])
+            r, final = scan(v[b, :L], u[b, :L], d[b, :L], own, backend)
+            outcomes.append((r, *final))
+        r, V, s = zip(*outcomes, strict=True)
+        T, N = v.shape[1], state.s.shape[1] + v.shape[1]
+        return filled(r, T), ss.MemoryState(filled(V, N), filled(s, N))
+
+    return run
+
+
+def filled(sequences, size):
+    """Stacked, each filled up with zeros to this size of its first axis."""
+    return torch.stack([torch.cat((x, x.new_zeros(size - len(x), *x.shape[1:]))) for x in sequences])
 
 
 @pytest.mark.parametrize("kernel", DEVICE)
@@ -60,9 +86,10 @@ def test_scans(kernel, memory, kind, dtype, ragged, generator):
         kind_of = dict(device=DEVICE[kernel], dtype=dtype)
         given, state, coefficients = ([x.to(**kind_of) for x in xs] for xs in (given, state, coefficients))
         lengths = torch.randint(0, T + 1, (B,), generator=generator) if ragged else None
-        ours = scanned(SCANS[memory][0], kernel, given, state, coefficients, lengths)
-        theirs = scanned(SCANS[memory][0], "reference", given, state, coefficients, lengths)
-        agree(ours, theirs)
+        scan = SCANS[memory][0]
+        ours = scanned(scan, kernel, given, state, coefficients, lengths)
+        reference = one_by_one(scan) if ragged else scan
+        agree(ours, scanned(reference, "reference", given, state, coefficients, lengths))
 
 
 @given(st.data())
@@ -97,12 +124,35 @@ def fresh(state):
     return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
 
 
-def outcome(net, backend, x, state, lengths, coefficients):
+def rows_of(state, b):
+    """The state of sequence b alone."""
+    if isinstance(state, torch.Tensor):
+        return state[b]
+    parts = [rows_of(part, b) for part in state]
+    return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
+
+
+def alone(net, x, state, lengths, like):
+    """y and the leaves of the state as a padded batch gives them, from sequences that run one by one and
+    without their padding."""
+    outcomes = []
+    for b, L in enumerate(lengths.tolist()):
+        y, final = net(x[b, :L], None if state is None else rows_of(state, b))
+        outcomes.append([y, *leaves_of(final)])
+    return [
+        filled(leaf, shape[1]) if len(shape) > 1 else torch.stack(leaf)
+        for leaf, shape in zip(zip(*outcomes, strict=True), like, strict=True)
+    ]
+
+
+def outcome(net, backend, x, state, lengths, coefficients, one_by_one=False):
     net.backend = backend
     x = x.detach().clone().requires_grad_()
     state = fresh(state)
     y, final = net(x, state, lengths)
     made = [y, *leaves_of(final)]
+    if one_by_one:
+        made = alone(net, x, state, lengths, [leaf.shape for leaf in made])
     while len(coefficients) < len(made):
         coefficients.append(torch.randn(made[len(coefficients)].shape, dtype=x.dtype).to(x.device))
     total = sum((z * c).sum() for z, c in zip(made, coefficients, strict=True))
@@ -133,7 +183,7 @@ def compare(kernel, network, controller, memory, dtype, B, T, before, ragged, ge
     net.backend = "reference"
     state = net(x[:, :before])[1] if before else None
     coefficients = []
-    theirs = outcome(net, "reference", x[:, before:], state, lengths, coefficients)
+    theirs = outcome(net, "reference", x[:, before:], state, lengths, coefficients, one_by_one=ragged)
     ours = outcome(net, kernel, x[:, before:], state, lengths, coefficients)
     agree(ours, theirs)
 
@@ -173,8 +223,44 @@ def test_ties_in_networks(memory, T, ragged, generator):
     lengths = torch.tensor([0, 7, T, T - 1]) if ragged else None
     state = net(x[:, :5])[1]
     coefficients = []
-    theirs = outcome(net, "reference", x, state, lengths, coefficients)
+    theirs = outcome(net, "reference", x, state, lengths, coefficients, one_by_one=ragged)
     agree(outcome(net, "cpu", x, state, lengths, coefficients), theirs)
+
+
+@pytest.mark.parametrize("memory", SCANS)
+@pytest.mark.parametrize(
+    ("network", "kernel", "T", "on_chip"),
+    [
+        *(
+            (network, *case)
+            for network in NETWORKS
+            for case in [("cpu", 5, True), ("cpu", 140, True), ("gpu", 3, True)]
+        ),
+        ("plain", "gpu", 3, False),  # step by step, which buffered networks cannot go
+    ],
+)
+def test_padding_changes_nothing_at_ties(network, memory, kernel, T, on_chip, generator, monkeypatch):
+    """Cells that come in empty keep the slope that they have where the sequence runs alone: any if it makes
+    no step, and none if it makes one."""
+    if not on_chip:
+        monkeypatch.setattr("softstack.kernels.rnn.ON_CHIP", 0)
+    net = NETWORKS[network](3, 4, "lstm", 5, memory, 2, **DOUBLE).to(DEVICE[kernel])
+    x = torch.randn(4, T, 3, generator=generator, **DOUBLE).to(DEVICE[kernel])
+    state = net(x[:, :3])[1]
+
+    def emptied(memory):
+        """Every second cell."""
+        return memory._replace(s=memory.s * (torch.arange(memory.s.shape[1], device=x.device) % 2))
+
+    if network == "plain":
+        state = state._replace(memory=emptied(state.memory))
+    else:
+        kept = state.network._replace(memory=emptied(state.network.memory))
+        state = state._replace(network=kept, input=emptied(state.input))
+    lengths = torch.tensor([0, 1, T - 1, T])
+    coefficients = []
+    theirs = outcome(net, "reference", x, state, lengths, coefficients, one_by_one=True)
+    agree(outcome(net, kernel, x, state, lengths, coefficients), theirs)
 
 
 @pytest.mark.parametrize("network", NETWORKS)
@@ -296,15 +382,68 @@ def test_operators_are_registered_as_torch_wants(memory, generator):
     )  # fmt: skip
 
 
-def test_compiles_as_one_graph(generator):
-    net = ss.StackRNN(3, 4, "lstm", 5, **DOUBLE)
-    x = torch.randn(2, 40, 3, generator=generator, **DOUBLE)
-    compiled = torch.compile(net, fullgraph=True, backend="aot_eager")
-    y = compiled(x)[0]
-    assert_close(y, net(x)[0])
-    grads = torch.autograd.grad(y.sum(), net.parameters())
-    for ours, theirs in zip(grads, torch.autograd.grad(net(x)[0].sum(), net.parameters()), strict=True):
-        assert_close(ours, theirs)
+@pytest.mark.parametrize(
+    ("kernel", "network", "controller", "memory"),
+    [
+        ("cpu", "plain", "lstm", "stack"),
+        ("cpu", "plain", "linear", "none"),
+        ("cpu", "buffered", "gru", "queue"),
+        ("gpu", "plain", "lstm", "stack"),
+        ("gpu", "plain", "gru", "none"),
+        ("gpu", "as the authors read", "linear", "queue"),
+    ],
+)
+def test_compiles_as_one_graph_for_all_shapes(kernel, network, controller, memory, generator):
+    torch._dynamo.reset()
+    net = NETWORKS[network](3, 4, controller, 5, memory, backend=kernel, **DOUBLE).to(DEVICE[kernel])
+    graphs = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+    compiled = torch.compile(net, fullgraph=True, dynamic=True, backend=graphs)
+    shapes = [(4, 2), (2, 3), (3, 3), (2, 7), (3, 140)]  # at first all different: equal sizes are one symbol
+    for B, T in shapes[:-2] if INTERPRETED and kernel == "gpu" else shapes:
+        x = torch.randn(B, T, 3, generator=generator, **DOUBLE).to(DEVICE[kernel]).requires_grad_()
+        inputs = [x, *net.parameters()]
+        y, expected = compiled(x)[0], net(x)[0]
+        assert_close(y, expected)
+        gradients = torch.autograd.grad(y.sum(), inputs)
+        for ours, theirs in zip(gradients, torch.autograd.grad(expected.sum(), inputs), strict=True):
+            assert_close(ours, theirs)
+    assert graphs.frame_count == 1
+
+
+@pytest.mark.parametrize("kernel", DEVICE)
+def test_gradient_checkpointing(kernel, generator):
+    net = ss.StackRNN(3, 4, "lstm", 5, backend=kernel, **DOUBLE).to(DEVICE[kernel])
+    x = torch.randn(2, 3, 3, generator=generator, **DOUBLE).to(DEVICE[kernel]).requires_grad_()
+    u, d = torch.rand(2, 2, 3, generator=generator, **DOUBLE).to(DEVICE[kernel]).requires_grad_()
+
+    def run(x, u, d):
+        return ss.stack_scan(net(x)[0], u, d, backend=kernel)[0]
+
+    inputs = [x, u, d, *net.parameters()]
+    again = checkpoint(run, x, u, d, use_reentrant=False)
+    gradients = torch.autograd.grad(again.square().sum(), inputs)
+    for ours, theirs in zip(gradients, torch.autograd.grad(run(x, u, d).square().sum(), inputs), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+EXPORT_FIRST = """
+import sys, torch, softstack as ss
+net, x = ss.{network}(3, 4, "gru", 5), torch.randn(2, 6, 3)
+sizes = (torch.export.Dim("B"), torch.export.Dim("T", min=2, max=4000), torch.export.Dim.STATIC)
+exported = torch.export.export(net, (x,), dynamic_shapes=(sizes,) if {dynamic} else None).module()
+assert "numba" not in sys.modules, "numba cannot be imported while torch exports: it has replaced math.pow"
+for T in (6, 140) if {dynamic} else (6,):
+    x = torch.randn(2, T, 3)
+    torch.testing.assert_close(exported(x)[0], net(x)[0])
+assert "numba" in sys.modules
+"""
+
+
+@pytest.mark.parametrize(("network", "dynamic"), [("StackRNN", True), ("BufferedStackRNN", False)])
+def test_exports_before_the_first_call(network, dynamic):
+    code = EXPORT_FIRST.format(network=network, dynamic=dynamic)
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
 
 
 def test_exports(generator):

@@ -2,7 +2,7 @@
 
 from numba import njit
 
-from softstack.kernels.cpu.lanes import LANES
+from softstack.kernels.cpu.layout import LANES
 from softstack.kernels.cpu.math import sigmoid, tanh
 from softstack.kernels.cpu.memory import inline
 from softstack.kernels.cpu.row import full, load, store, times_plus

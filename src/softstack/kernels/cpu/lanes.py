@@ -12,7 +12,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-LANES = 16
+from softstack.kernels.cpu.layout import LANES
+
 TALL = (8, 4, 2, 1)  # rows whose sums are kept in registers together
 SQUARE = (4, 2, 1)  # the same for rows by columns
 

@@ -13,7 +13,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.polynomial import Chebyshev, Polynomial
 
-from softstack.kernels.cpu.lanes import LANES
+from softstack.kernels.cpu.layout import LANES
 from softstack.kernels.cpu.memory import inline
 from softstack.kernels.cpu.row import Row, full
 

@@ -188,7 +188,8 @@ def unlink(s0, gs, b, gu, head, lifo):
 
 @njit(**inline)
 def settle(s, gs, b, last):
-    """Before all that: an empty cell has slope 0, unless it is `last`, pushed by the very last step."""
+    """Before all that: an empty cell has slope 0, unless it is `last`, pushed by the sequence's last step.
+    For sequences that had a step: where no pop has passed, nothing is dropped."""
     for i in range(s.shape[1]):
         if not s[b, i] > 0 and i != last:
             gs[b, i] = 0

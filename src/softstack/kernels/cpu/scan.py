@@ -56,8 +56,8 @@ def backward(V, u, d, s0, lengths, lifo, s, link, level, first, top, gr, gs, gV,
     n = N - T
     for b in range(B):
         end = min(T, lengths[b])
-        if T > 0:
-            settle(s, gs, b, N - 1 if end == T else END)
+        if end > 0:
+            settle(s, gs, b, n + end - 1)
         gu[b, end:] = 0
         gd[b, end:] = 0
         for t in range(end - 1, -1, -1):

@@ -9,11 +9,9 @@ without a branch: for the paper's lengths it takes an eighth of the time of LANE
 
 from numba import njit
 
-from softstack.kernels.cpu.lanes import LANES
+from softstack.kernels.cpu.layout import LANES
 from softstack.kernels.cpu.memory import inline
 from softstack.kernels.cpu.row import full, if_less, load, store, times_plus
-
-SHORT = 128  # slots; beyond about 190 chains are faster, whatever m
 
 
 @njit(**inline)
