@@ -10,7 +10,6 @@ its control flow depends on its strengths; a short one by rows as well. README.m
 """
 
 import numpy as np
-from numba import njit
 
 from softstack.kernels.cpu.cells import (
     clear,
@@ -26,11 +25,11 @@ from softstack.kernels.cpu.cells import (
     untanh,
     zero,
 )
+from softstack.kernels.cpu.compiling import compiled
 from softstack.kernels.cpu.lanes import add_map, add_outer, affine
 from softstack.kernels.cpu.layout import KEPT, LANES, SHORT
 from softstack.kernels.cpu.memory import (
     END,
-    fast,
     finish,
     pop,
     push,
@@ -46,7 +45,7 @@ from softstack.kernels.cpu.tape import gather, layout, spread, spread_lane
 from softstack.kernels.kinds import GRU, LINEAR, LSTM, NONE, RNN, STACK
 
 
-@njit(**fast)
+@compiled
 def forward(
     core, memory, ragged, buffered, x, W, b, Wh, bn, Wo, bo, h0, c0, r0, s0, strengths0, i0, lengths, V,
     s, strengths, y, o, h, c, r, i, tape, links,
@@ -206,7 +205,7 @@ def forward(
                     finish(strengths[p], link_in, level_in, q, fronts[lane], left[lane])
 
 
-@njit(**fast)
+@compiled
 def backward(
     core, memory, ragged, buffered, x, W, Wh, Wo, s0, strengths0, i0, lengths, V, s, strengths, tape,
     links, gy, go, gh, gc, gr, gV, gs, gi, gstrengths, to_x, gx, gW, gb, gWh, gbn, gWo, gbo,

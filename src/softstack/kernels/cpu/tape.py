@@ -1,15 +1,13 @@
 """The tape of `cpu/rnn.py`, compiled; and arrays as rows of LANES sequences."""
 
-from numba import njit
-
 from softstack.kernels.cpu import layout as plain
+from softstack.kernels.cpu.compiling import compiled
 from softstack.kernels.cpu.layout import LANES
-from softstack.kernels.cpu.memory import fast
 
-layout = njit(**fast)(plain.layout)
+layout = compiled(plain.layout)
 
 
-@njit(**fast)
+@compiled
 def spread(rows, x, block):
     """x (B, rows) -> the rows of a block, LANES apart; 0 for what is beyond the last sequence."""
     first = block * LANES
@@ -18,14 +16,14 @@ def spread(rows, x, block):
             rows[i * LANES + lane] = x[first + lane, i] if first + lane < x.shape[0] else 0
 
 
-@njit(**fast)
+@compiled
 def spread_lane(rows, x, first, lane):
     """The same for one sequence of a block, which begins with sequence `first`."""
     for i in range(x.shape[1]):
         rows[i * LANES + lane] = x[first + lane, i]
 
 
-@njit(**fast)
+@compiled
 def gather(x, rows, block):
     """The other way."""
     first = block * LANES

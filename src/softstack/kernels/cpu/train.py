@@ -6,13 +6,11 @@ Nothing here is allocated: every array is given, and is used again in the next s
 
 import math
 
-from numba import njit
-
+from softstack.kernels.cpu.compiling import compiled
 from softstack.kernels.cpu.math import exp
-from softstack.kernels.cpu.memory import fast
 
 
-@njit(**fast)
+@compiled
 def encode(x, symbols, columns):
     """x (P, B, T, K): the strings `columns` (P, B) of symbols (P, n, T), one-hot."""
     P, B, T, K = x.shape
@@ -24,7 +22,7 @@ def encode(x, symbols, columns):
                 x[p, b, t, symbols[p, columns[p, b], t]] = 1
 
 
-@njit(**fast)
+@compiled
 def cross_entropy(y, targets, mask, columns, per_step, losses, gy):
     """The losses (P,) of outputs y (P, B, T, K), and their gradient gy. `per_step`: the mean over the strings
     that are scored at a step, summed over steps; else the sum over everything that is scored."""
@@ -57,7 +55,7 @@ def cross_entropy(y, targets, mask, columns, per_step, losses, gy):
         losses[p] = total
 
 
-@njit(**fast)
+@compiled
 def unpack(rows, W, b, Wh, bn, Wo, bo, gated):
     """The parameters of each model, a row of `rows` in the order of its module's, into the arrays of the
     fused recurrence. `gated`: the GRU's inner bias of n goes to bn."""
@@ -83,7 +81,7 @@ def unpack(rows, W, b, Wh, bn, Wo, bo, gated):
             bo[p] = rows[p, at + A * H :]
 
 
-@njit(**fast)
+@compiled
 def pack(gradient, gW, gb, gWh, gbn, gWo, gbo, gated):
     """The other way, for gradients."""
     P, G, C = gW.shape
@@ -105,7 +103,7 @@ def pack(gradient, gW, gb, gWh, gbn, gWo, gbo, gated):
             gradient[p, at + A * H :] = gbo[p]
 
 
-@njit(**fast)
+@compiled
 def adam(rows, gradient, first, second, steps, learning_rate, weight_decay):
     """As `softstack.lab.training.train.Adam`, number by number."""
     real = rows.dtype.type
