@@ -85,7 +85,7 @@ def trained(network: nn.Module, x: Tensor) -> list[Tensor]:
 def networks(B: int, size: int, T: int) -> Iterator[Timing]:
     """A StackRNN and an nn.LSTM of the same sizes: plain, and captured as CUDA graphs."""
     case = f"StackRNN, LSTM({size}), m={size}, B={B}"
-    network = ss.StackRNN(size, size, "lstm", size, "stack", size, device="cuda")
+    network = ss.StackRNN(size, hidden_size=size, memory_size=size, output_size=size, device="cuda")
     x = torch.randn(B, T, size, device="cuda")
     network.backend = "gpu"
     ours = trained(network, x[:, :64])

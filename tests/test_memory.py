@@ -137,7 +137,7 @@ def test_step_by_step_is_the_scan(memory, generator):
     """Contract of every memory: steps from `init` compute what its scan computes (none: always 0)."""
     v, u, d = instructions("random", generator, 3, 7, 2)
     mem = ss.MEMORIES[memory](2)
-    state = mem.init(3, dtype=torch.float64)
+    state = mem.init((3,), dtype=torch.float64)
     assert state.V.shape == (3, 0, 2)
     reads = []
     for t in range(7):

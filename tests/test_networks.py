@@ -17,8 +17,9 @@ DOUBLE = dict(dtype=torch.float64)
 
 
 def make(network="StackRNN", controller="lstm", memory="stack", *, seed=0, **more):
-    net = NETWORKS[network](3, 4, controller, 5, memory, 2, **{**DOUBLE, **more})
-    net.cell.reset_parameters(torch.Generator().manual_seed(seed))
+    sizes = dict(hidden_size=5, memory_size=2, output_size=4)
+    net = NETWORKS[network](3, controller=controller, memory=memory, **{**sizes, **DOUBLE, **more})
+    net.reset_parameters(torch.Generator().manual_seed(seed))
     return net
 
 
@@ -84,22 +85,37 @@ def test_recurrent_cores_are_pytorchs(controller, cell, generator):
 
 
 def test_heads_are_split_by_name(generator):
-    heads = ss.Heads(3, memory_size=2, output_size=4, buffered=True, **DOUBLE)
+    cell = ss.StackCell(1, controller="linear", memory=ss.Stack(2), output_size=4, buffered=True, **DOUBLE)
     features = torch.randn(5, 3, generator=generator, **DOUBLE)
-    actions = heads(features)
+    heads, actions = cell.heads, cell.act(features)
     raw = features @ heads.weight.T + heads.bias
-    assert list(heads.sizes) == ["u", "d", "i", "o", "v", "y"]
+    assert heads.sizes == {"u": 1, "d": 1, "i": 1, "o": 1, "v": 2, "y": 4}
+    said = {**actions.instructions._asdict(), "y": actions.y, "i": actions.i, "o": actions.o}
     for name in heads.sizes:
         own = raw[:, heads.rows(name)]
         expected = own if name == "y" else torch.sigmoid(own)
-        assert_close(getattr(actions, name), expected.squeeze(1) if name in "udio" else expected)
+        assert_close(said[name], expected.squeeze(1) if name in "udio" else expected)
     with torch.no_grad():
         heads.bias_of("o").fill_(7.0)
     assert heads.bias[3] == 7.0
 
 
+def test_each_kind_of_head(generator):
+    """A strength, several, a vector, a choice and scores: what they make of the same rows, and hardened."""
+    raw = torch.randn(5, 3, generator=generator, **DOUBLE)
+    assert_close(ss.Strength().value(raw[:, :1]), torch.sigmoid(raw[:, 0]))
+    assert_close(ss.Strength(count=3).value(raw), torch.sigmoid(raw))
+    assert_close(ss.Vector(3).value(raw), torch.sigmoid(raw))
+    assert_close(ss.Choice(("push", "pop", "no-op")).value(raw), raw.exp() / raw.exp().sum(1, keepdim=True))
+    assert_close(ss.Scores(3).value(raw), raw)
+    likeliest = torch.zeros(5, 3, **DOUBLE).scatter(1, raw.argmax(1, keepdim=True), 1.0)
+    choice = ss.Choice(("push", "pop", "no-op"))
+    assert_close(choice.hardened(choice.value(raw)), likeliest)
+    assert_close(ss.Strength().hardened(torch.tensor([0.2, 0.7])), torch.tensor([0.0, 1.0]))
+
+
 def test_initialisation_is_the_authors():
-    net = ss.BufferedStackRNN(50, 60, "lstm", 40, memory_size=30)
+    net = ss.BufferedStackRNN(50, output_size=60, hidden_size=40, memory_size=30)
     heads = net.cell.heads
     assert heads.bias_of("u").item() == -1
     assert heads.bias_of("i").item() == heads.bias_of("o").item() == 1
@@ -123,8 +139,9 @@ def test_contract_of_every_combination(network, controller, memory, generator, d
     steps = 12 if network == "BufferedStackRNN" else 6
     slots = 0 if memory == "none" else steps
     assert y.shape == (3, steps, 4)
-    shapes = [(3, steps, k) for k in (3, 4, 2)] + [(3, steps)] * 2 + [(3, steps, k) for k in (2, slots)]
-    assert [tuple(t.shape) for t in trace[:7]] == shapes
+    shapes = {"x": (3,), "y": (4,), "v": (2,), "u": (), "d": (), "r": (2,), "V": (slots, 2), "s": (slots,)}
+    for name, shape in shapes.items():
+        assert getattr(trace, name).shape == (3, steps, *shape), name
     if network == "StackRNN":
         assert_close(trace.y, y)
         assert_close(trace.x, x)
@@ -321,7 +338,7 @@ def test_a_state_that_is_not_its_own_is_refused(network, generator):
     refused(own._replace(h=own.h[:1]), f"{name}.h is not one that this network gave")
     refused(own._replace(r=own.r.float()), f"{name}.r must be torch.float64 on cpu; got torch.float32")
     wide = own.memory._replace(V=own.memory.V[..., :1])
-    refused(own._replace(memory=wide), rf"{name}.memory.V must be \(3, \d+, 2\) to match x")
+    refused(own._replace(memory=wide), rf"{name}.memory.V must be \(B, N, m\) = \(3, \d+, 2\) to match x")
     negative = own.memory._replace(s=own.memory.s - 5)
     refused(own._replace(memory=negative), f"{name}.memory.s holds a strength of -")
     with pytest.raises(ss.BadInput, match="state is not one that this network gave"):
@@ -363,7 +380,7 @@ def test_autocast(network, generator):
 
 
 def test_dtype_and_device(device):
-    net = ss.StackRNN(3, 4, device=device, dtype=torch.float64)
+    net = ss.StackRNN(3, hidden_size=4, memory_size=2, device=device, dtype=torch.float64)
     assert {p.dtype for p in net.parameters()} == {torch.float64}
     assert {p.device.type for p in net.parameters()} == {device}
     assert net(torch.zeros(2, 3, 3, device=device, dtype=torch.float64))[0].dtype == torch.float64
@@ -385,7 +402,7 @@ def test_a_network_that_copies_its_input():
 
     Taken literally, §2.3's ι would leave nothing to read after one whole item; here every item comes through.
     """
-    net = ss.BufferedStackRNN(3, 3, "linear", steps=lambda T: T)
+    net = ss.BufferedStackRNN(3, output_size=3, memory_size=2, controller="linear", steps=lambda T: T)
     with torch.no_grad():
         net.cell.heads.weight.zero_()
         net.cell.heads.weight[net.cell.heads.rows("y"), :3] = torch.eye(3)
@@ -396,34 +413,44 @@ def test_a_network_that_copies_its_input():
     assert_close(net(x)[0], x)
 
 
+def small(network=ss.StackRNN, **more):
+    return network(3, **{**dict(hidden_size=10, memory_size=2, output_size=3), **more})
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: ss.StackRNN(3, 3, "lstn"), r"unknown controller 'lstn': did you mean 'lstm'\?"),
-        (lambda: ss.StackRNN(3, 3, memory="stak"), r"unknown memory 'stak': did you mean 'stack'\?"),
-        (lambda: ss.StackRNN(3, 0), r"output_size must be a whole number of at least 1; got 0"),
-        (lambda: ss.StackRNN(3, 3, backend="cuda"), r"unknown backend 'cuda'"),
+        (lambda: small(controller="lstn"), r"unknown controller 'lstn': did you mean 'lstm'\?"),
+        (lambda: small(memory="stak"), r"unknown memory 'stak': did you mean 'stack'\?"),
+        (lambda: small(output_size=0), r"output_size must be a whole number of at least 1; got 0"),
+        (lambda: small(backend="cuda"), r"unknown backend 'cuda'"),
+        (lambda: small(hidden_size=None), r"hidden_size is missing: how many hidden units has the lstm"),
+        (lambda: small(memory_size=None), r"memory_size is missing: how wide are the vectors of the stack"),
+        (lambda: small(memory=ss.Stack(3)), r"memory_size is 2, but Stack\(size=3\) reads vectors of 3"),
+        (lambda: small(dropout=1.0), r"dropout must lie in \[0, 1\); got 1.0"),
+        (lambda: small()([[1.0, 0.0, 0.0]]), r"x must be a tensor; got list: torch.as_tensor makes one"),
+        (lambda: small()(torch.zeros(2, 5, 3).numpy()), r"x must be a tensor; got ndarray"),
         (
-            lambda: ss.StackRNN(3, 3)(torch.zeros(2, 5)),
+            lambda: small()(torch.zeros(2, 5)),
             r"x must be \(B, T, input_size\).*input_size = 3; got \(2, 5\)",
         ),
-        (lambda: ss.StackRNN(3, 3)(torch.zeros(2, 5, 3).long()), r"x must be floating point"),
+        (lambda: small()(torch.zeros(2, 5, 3).long()), r"x must be floating point"),
         (
-            lambda: ss.StackRNN(3, 3)(torch.zeros(2, 5, 3).double()),
+            lambda: small()(torch.zeros(2, 5, 3).double()),
             r"x must be of the parameters' dtype and device, torch.float32 on cpu; got torch.float64 on cpu",
         ),
-        (lambda: ss.StackRNN(3, 3)(torch.zeros(2, 5, 3), lengths=[1, 2]), r"lengths must be a tensor"),
+        (lambda: small()(torch.zeros(2, 5, 3), lengths=[1, 2]), r"lengths must be a tensor"),
         (lambda: ss.Stack(0), r"size must be a whole number of at least 1; got 0"),
         (
-            lambda: ss.StackRNN(3, 3)(torch.zeros(2, 5, 3), ss.StackRNN(3, 3)(torch.zeros(4, 5, 3))[1]),
+            lambda: small()(torch.zeros(2, 5, 3), small()(torch.zeros(4, 5, 3))[1]),
             r"state.h.0 must be \(2, 10\) to match x; got \(4, 10\)",
         ),
         (
-            lambda: ss.BufferedStackRNN(3, 3, steps=lambda T: T / 2)(torch.zeros(2, 5, 3)),
+            lambda: small(ss.BufferedStackRNN, steps=lambda T: T / 2)(torch.zeros(2, 5, 3)),
             r"steps\(5\) must be a whole number of at least 0; got 2.5",
         ),
         (
-            lambda: ss.StackRNN(3, 3)(torch.zeros(2, 5, 3), lengths=torch.tensor([6, 1])),
+            lambda: small()(torch.zeros(2, 5, 3), lengths=torch.tensor([6, 1])),
             r"lengths must lie between 0 and T = 5; got 6",
         ),
     ],
@@ -431,3 +458,8 @@ def test_a_network_that_copies_its_input():
 def test_bad_arguments(call, message):
     with pytest.raises(ss.BadInput, match=message):
         call()
+
+
+def test_sizes_are_given_by_name():
+    with pytest.raises(TypeError, match="positional"):
+        ss.StackRNN(8, 32)

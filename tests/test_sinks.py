@@ -77,7 +77,7 @@ def test_a_sweep_fills_the_sinks_it_is_asked_to(softstack):
 def test_exported_networks_compute_the_same(condition, runs):
     run = runs[condition]
     network = store.network(run)
-    letters = network.cell.sizes["input_size"]
+    letters = network.input_size
     x = torch.nn.functional.one_hot(
         torch.randint(letters, (5, 7), generator=torch.manual_seed(0)), letters
     ).float()

@@ -92,7 +92,7 @@ def test_a_population_trains_as_a_plain_loop_does(condition):
     optimiser = torch.optim.Adam(network.parameters(), lr=0.01, weight_decay=0.01)
     data = encoded(condition, examples(condition, 5, "train"))
     order = np.random.default_rng([5, 4]).permutation(condition.train_size)
-    letters = network.cell.sizes["input_size"]
+    letters = network.input_size
     losses = []
     for rows in torch.from_numpy(order).split(10):
         x, y, mask = (part[rows] for part in data)

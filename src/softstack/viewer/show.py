@@ -51,8 +51,8 @@ def show(
     if trace.u.ndim == 2:
         if not 0 <= sequence < len(trace.u):
             raise BadInput(f"sequence must be one of the batch, 0 to {len(trace.u) - 1}; got {sequence}")
-        trace = Trace(*(values[sequence] for values in trace))
-    trace = Trace(*(values.detach().double().cpu() for values in trace))
+        trace = trace.map(lambda values: values[sequence])
+    trace = trace.map(lambda values: values.detach().double().cpu())
     steps, slots = trace.s.shape
     if not steps:
         raise BadInput("the trace has no steps: run the network on at least one")
@@ -75,7 +75,7 @@ def show(
         "weights": {},
     }
     task = {"alphabet": said, "letters": letters, "inputs": [], "kind": None, "pdt": None, "title": ""}
-    run = {name: values.tolist() for name, values in trace._asdict().items()}
+    run = {name: values.tolist() for name, values in trace.tensors().items()}
     earlier = 0 if kind == "none" else slots - steps
     recorded = {"run": run, "symbols": labels, "earlier": earlier, "queue": kind == "queue"}
     data = {"networks": [network], "tasks": {"recorded": task}, "recorded": recorded}

@@ -77,11 +77,11 @@ def compile(
         errors.print(f"softstack: warning: {warning}", markup=False, highlight=False, soft_wrap=True)
     path = machines.save(out, found, trial)
     print(f"{path}  dev {trial.dev:.1%}  test {trial.test:.1%}  compiled")
-    sizes, steps = made.network.cell.sizes, made.steps
-    units = "" if controller == "linear" else f"{sizes['hidden_size']} hidden units, "
-    off = made.error(made.network.cell.heads.weight.dtype)
+    network, steps = made.network, made.steps
+    units = "" if controller == "linear" else f"{network.hidden_size} hidden units, "
+    off = made.error(network.cell.heads.weight.dtype)
     print(f"machine    {found.size}")
-    print(f"network    {units}vectors of {sizes['memory_size']}, gain {made.gain:.1f}")
+    print(f"network    {units}vectors of {network.memory_size}, gain {made.gain:.1f}")
     print(f"steps      {steps.a} T + {steps.b} for T symbols")
     print(f"strengths  within {off:.1e} of 0 or 1 on inputs of up to {length:,} symbols")
 

@@ -61,13 +61,12 @@ def compile_task(
         length=length,
         tolerance=tolerance,
     )
-    sizes = made.network.cell.sizes
     condition = Condition(
         task,
         controller,
         buffered=buffered,
-        hidden_size=sizes["hidden_size"],
-        memory_size=sizes["memory_size"],
+        hidden_size=made.network.hidden_size,
+        memory_size=made.network.memory_size,
         steps_per_symbol=max(1, made.steps(1)),
     )
     weights = {name: p.detach().clone() for name, p in made.network.named_parameters()}

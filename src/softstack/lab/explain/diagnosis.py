@@ -14,12 +14,13 @@ from torch.nn.functional import one_hot
 
 from softstack.formal.running import looks
 from softstack.lab import tasks
-from softstack.lab.explain.ablation import EDITS, Ablated, Network, run
+from softstack.lab.explain.ablation import Network, edits, run
 from softstack.lab.explain.compiled import MACHINES
 from softstack.lab.tasks import lengths
 from softstack.lab.tasks.data import Dataset, Example
 from softstack.lab.training.conditions import Condition
 from softstack.lab.training.train import accuracies, encoded, examples, stream
+from softstack.trace import Trace
 
 MATTERS = 0.01  # accuracy that must be lost for something to matter
 WHOLE = 0.95  # of the answers that must stay when strengths are rounded, for a stack to be one
@@ -73,13 +74,13 @@ def diagnose(network: Network, condition: Condition, seed: int, strings: int = 2
     data = encoded(condition, given, "test")
     task = tasks.find(condition.task)
     x = one_hot(data.x, len(task.alphabet)).to(network.cell.heads.weight)
-    runs = {name: run(network, x, edit) for name, edit in EDITS.items()}
+    runs = {name: run(network, x, edit) for name, edit in edits(network.cell.memory).items()}
     answers = {name: ablated.y.argmax(-1) for name, ablated in runs.items()}  # (B, T)
     scored = data.mask.sum()
     ablated = {n: float(((a == data.y) & data.mask).sum() / scored) for n, a in answers.items()}
     own = answers["nothing"]
     agreement = {n: float(((a == own) & data.mask).sum() / scored) for n, a in answers.items()}
-    plain = runs["nothing"]
+    plain = runs["nothing"].trace
     live = _live(plain, data, given)
     drift = _drift(plain, live)
     measured = _by_length(network, condition, seed)
@@ -112,7 +113,7 @@ def judge(ablated: dict[str, float], agreement: dict[str, float], memory: str = 
     """
     base = ablated["nothing"]
     reads = base - max(ablated[name] for name in ("reads zeroed", "reads of others", "reads averaged"))
-    beneath = base - ablated["beneath the top hidden"]
+    beneath = base - ablated.get("beneath the top hidden", base)
     whole = agreement["strengths rounded"]
     if memory == "none" or reads < MATTERS:
         verdict = VERDICTS[2]
@@ -151,7 +152,7 @@ def predict_fall(measured: Sequence[tuple[int, float]], per_symbol: float) -> tu
     return 0.25 / per_symbol, f"predicted: strengths are off by {per_symbol:.1e} a symbol"
 
 
-def _live(plain: Ablated, data: Dataset, given: Sequence[Example]) -> Tensor:
+def _live(plain: Trace, data: Dataset, given: Sequence[Example]) -> Tensor:
     """(B, steps): the steps of each string itself, without those of its padding."""
     steps, T = plain.u.shape[1], data.x.shape[1]
     per_symbol = max(1, steps // max(1, T))
@@ -159,14 +160,14 @@ def _live(plain: Ablated, data: Dataset, given: Sequence[Example]) -> Tensor:
     return torch.arange(steps) < ends.unsqueeze(1)
 
 
-def _drift(plain: Ablated, live: Tensor) -> list[float]:
+def _drift(plain: Trace, live: Tensor) -> list[float]:
     off = (plain.u - plain.u.round()).abs() + (plain.d - plain.d.round()).abs()  # (B, steps)
     counts = live.sum(0).clamp(min=1)
     mean = (off * live).double().sum(0) / counts
     return mean[live.any(0)].cumsum(0).tolist()
 
 
-def _histogram(plain: Ablated, live: Tensor, buffered: bool) -> dict[str, list[int]]:
+def _histogram(plain: Trace, live: Tensor, buffered: bool) -> dict[str, list[int]]:
     names = ("u", "d", "i", "o") if buffered else ("u", "d")
     return {
         name: torch.histc(getattr(plain, name)[live].float().cpu(), 10, 0, 1).int().tolist() for name in names

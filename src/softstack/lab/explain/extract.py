@@ -19,7 +19,7 @@ from softstack.formal.extraction import END, Seen, machine, tabulate
 from softstack.formal.merging import merged
 from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
-from softstack.lab.explain.ablation import EDITS, Network, run
+from softstack.lab.explain.ablation import Network, edits, run
 from softstack.lab.explain.fidelity import Counterexample, Score, Share, agreement, answers, inputs, measured
 from softstack.lab.tasks.data import Example
 from softstack.lab.training.conditions import Condition
@@ -151,9 +151,10 @@ def _reads_matter(
     for row, example in enumerate(given):
         for j, target in enumerate(example.target):
             asked[row, j] = every_position or target is not None
-    own = run(network, x, EDITS["nothing"], sizes).y.argmax(-1)
+    every = edits(network.cell.memory)
+    own = run(network, x, every["nothing"], sizes).y.argmax(-1)
     for name in ("reads zeroed", "reads of others", "reads averaged"):
-        other = run(network, x, EDITS[name], sizes).y.argmax(-1)
+        other = run(network, x, every[name], sizes).y.argmax(-1)
         if float((other == own)[asked].double().mean()) >= EXPLAINS:
             return False
     return True
@@ -194,11 +195,13 @@ def _observe(
     """What the network does with its strengths rounded; how far they were; and how many answers stay."""
     alphabet = tasks.find(condition.task).alphabet
     x, sizes = inputs(network, condition, given)
-    plain = run(network, x, EDITS["nothing"], sizes)
-    ran = run(network, x, EDITS["strengths rounded"], sizes)
+    every = edits(network.cell.memory)
+    plain = run(network, x, every["nothing"], sizes).trace
+    rounded = run(network, x, every["strengths rounded"], sizes)
+    ran = rounded.trace
     remembers = bool(network.cell.core.init((1,), x))
     own = answers(network, condition, given)
-    said = [[alphabet[k] for k in row] for row in ran.y.argmax(-1).tolist()]
+    said = [[alphabet[k] for k in row] for row in rounded.y.argmax(-1).tolist()]
     seen, off, same, total = [], [], 0, 0
     for b, example in enumerate(given):
         steps = int(sizes[b])
@@ -214,7 +217,7 @@ def _observe(
         give = ran.o[b, :steps].bool()
         place = give.cumsum(0) - 1 - int(condition.buffered and condition.discard_first)
         front = ran.x[b, :steps]
-        h = ran.features[b, :steps] if remembers else ran.features[b, :steps, :0]
+        h = ran.h[b, :steps] if remembers else ran.h[b, :steps, :0]
         seen.append(
             Seen(
                 x=[alphabet[k] if m > 0.5 else END for m, k in zip(*_max(front), strict=True)],
@@ -224,7 +227,7 @@ def _observe(
                 give=give.numpy(),
                 v=ran.v[b, :steps].double().numpy(),
                 h=h.double().numpy(),
-                write=[alphabet[k] for k in ran.scores[b, :steps].argmax(-1).tolist()],
+                write=[alphabet[k] for k in ran.y[b, :steps].argmax(-1).tolist()],
                 scored=np.array(
                     [every_position or (0 <= p < len(scored) and scored[p]) for p in place.tolist()]
                 ),

@@ -127,7 +127,7 @@ def as_json(seen: Observed) -> dict[str, Any]:
         "target": [target or UNSCORED for target in seen.example.target],
         "predicted": list(seen.predicted),
         "output": seen.output.tolist(),
-        "trace": {name: values.tolist() for name, values in seen.trace._asdict().items()},
+        "trace": {name: values.tolist() for name, values in seen.trace.tensors().items()},
     }
 
 

@@ -98,7 +98,10 @@ def _network(run: store.Run, note: str) -> dict[str, Any]:
         "buffered": c.buffered,
         "steps_per_symbol": c.steps_per_symbol,
         "discard_first": c.discard_first,
-        **network.cell.sizes,
+        "input_size": network.input_size,
+        "output_size": network.output_size,
+        "hidden_size": network.hidden_size,
+        "memory_size": network.memory_size,
         "weights": {name.removeprefix("cell."): _packed(w) for name, w in network.state_dict().items()},
     }
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import torch
 
-from softstack import fused, kernels
+from softstack import fit, kernels
 from softstack.errors import BadInput
 from softstack.lab.runs import disk, store
 from softstack.lab.sweeps import plans as sweeps
@@ -114,7 +114,7 @@ def exact(condition: Condition) -> bool:
     shapes(condition)  # what is far too large is refused here
     network = build(condition, device="meta")
     x = torch.zeros(1, 1, 1, 1)
-    reason = fused.why_not(network.cell, x, 1, return_trace=False)
+    reason = fit.why_not_cell(network.cell)
     return kernels.choose("auto", x, reason) != "reference"
 
 

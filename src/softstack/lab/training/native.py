@@ -26,7 +26,7 @@ class Native:
         cell, real = network.cell, self.optimiser.rows.dtype
         self.per_step = population.loss == "step_mean"
         self.buffered = isinstance(network, BufferedStackRNN)
-        core, memory = CORES[cell.controller_name], MEMORIES[cell.memory_name]
+        core, memory = CORES[cell.controller_name], MEMORIES[cell.memory.name]
         self.options, self.gated = (core, memory, False, self.buffered), cell.controller_name == "gru"
         (P, _, T), K = data.x.shape, population.letters
         steps = network.steps(T) if isinstance(network, BufferedStackRNN) else T

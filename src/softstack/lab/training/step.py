@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor
 
-from softstack import fused, kernels
+from softstack import fit, kernels
 from softstack.networks import StackRNN
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def choose(population: "Population", columns: Tensor) -> Step:
     T = data.x.shape[2]
     steps = T if isinstance(network, StackRNN) else network.steps(T)
     rows = population.optimiser.rows
-    reason = fused.why_not(network.cell, rows.new_empty(1, T, population.letters), steps, return_trace=False)
+    reason = fit.why_not(network.cell, rows.new_empty(1, T, population.letters), steps)
     kernel = kernels.choose(network.backend, rows, reason)
     if kernel == "cpu":
         from softstack.lab.training.native import Native

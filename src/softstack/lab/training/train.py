@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.func import functional_call, stack_module_state, vmap
 from torch.nn.functional import cross_entropy, one_hot
 
-from softstack import fused, kernels
+from softstack import fit, fused, kernels
 from softstack.lab import tasks
 from softstack.lab.tasks.data import SPLITS, Dataset, Example, Split, encode
 from softstack.lab.training.conditions import Condition, build
@@ -80,7 +80,9 @@ def initial(condition: Condition, seed: int, device: torch.device | str | None =
     """The network with which a trial begins."""
     network = build(condition)
     generator = torch.Generator().manual_seed(int(stream(seed, "init").integers(2**63)))
-    network.cell.reset_parameters(generator, pop_bias=condition.pop_bias, buffer_bias=condition.buffer_bias)
+    network.reset_parameters(
+        generator, {"u": condition.pop_bias, "i": condition.buffer_bias, "o": condition.buffer_bias}
+    )
     return network.to(device)
 
 
@@ -94,7 +96,7 @@ def outputs(network: Network, parameters: Parameters, x: Tensor, letters: int) -
     vectors = one_hot(x, letters).to(next(iter(parameters.values())).dtype)  # (P, B, T, K)
     T = x.shape[2]
     steps = T if isinstance(network, StackRNN) else network.steps(T)
-    reason = fused.why_not(network.cell, vectors, steps, return_trace=False)
+    reason = fit.why_not(network.cell, vectors, steps)
     kernel = kernels.choose(network.backend, vectors, reason)
     if kernel == "reference":
         return vmap(one)(parameters, vectors)
