@@ -100,4 +100,4 @@ def test_the_documentation_builds_without_a_warning(tmp_path):
     assert paper.count("<math") > 15
     assert 'class="nf">pop<' in paper
     reference = (tmp_path / "html" / "reference.html").read_text()
-    assert "(B, T, N) strengths of all slots after the step" in reference
+    assert "(B, T, N) and how much of it; 0 where a cell is yet to come" in reference
