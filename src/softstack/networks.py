@@ -46,19 +46,19 @@ AnyState = State | LayerStates
 class StackRNN(nn.Module):
     """Figure 1: a controller with a differentiable memory, to be used as `nn.LSTM(batch_first=True)` is.
 
-    input_size      numbers in x at each step
-    hidden_size     hidden units of the controller; the linear controller has none, and needs no size
-    memory_size     numbers in what the memory reads, the paper's m
-    output_size     numbers in y; None gives the controller's features, as nn.LSTM does
-    controller      "linear", "mlp", "rnn", "gru", "lstm", another name in `ss.CONTROLLERS`, or a core of
-                    your own, for an input of input_size + memory_size (docs/add/controller.md)
-    memory          "stack", "queue", "none", another name in `ss.MEMORIES`, or a memory of your own, which
-                    knows its size (docs/add/memory.md)
-    num_layers      cells one above the other, each with a memory: one reads the features of the one below
-    dropout         share of those features that is dropped in training
-    bidirectional   a second cell in each layer reads backwards; features, and y, stand side by side
-    backend         "auto": a fused kernel where it computes what the modules say, else the reference;
-                    "reference", "cpu" or "gpu": that one, or an error. `explain(x)` says which runs, and why
+    * `input_size`: numbers in x at each step
+    * `hidden_size`: hidden units of the controller; the linear controller has none, and needs no size
+    * `memory_size`: numbers in what the memory reads, the paper's m
+    * `output_size`: numbers in y; None gives the controller's features, as nn.LSTM does
+    * `controller`: "linear", "mlp", "rnn", "gru", "lstm", another name in `ss.CONTROLLERS`, or a core of your
+      own, for an input of input_size + memory_size (docs/add/controller.md)
+    * `memory`: "stack", "queue", "none", another name in `ss.MEMORIES`, or a memory of your own, which knows
+      its size (docs/add/memory.md)
+    * `num_layers`: cells one above the other, each with a memory; each reads the features of the one below
+    * `dropout`: share of those features that is dropped in training
+    * `bidirectional`: a second cell in each layer reads backwards; features, and y, stand side by side
+    * `backend`: "auto", a fused kernel where it computes what the modules say, else the reference; or
+      "reference", "cpu" or "gpu", that one or an error. `explain(x)` says which runs, and why
 
     >>> rnn = StackRNN(3, controller="linear", memory_size=2, output_size=3)
     >>> y, state = rnn(torch.randn(10, 24, 3))
@@ -296,9 +296,9 @@ class BufferedStackRNN(nn.Module):
     For T items of input it makes `steps(T)` steps, and at each decides how much to take and how much to
     give, so that it can pause and can put out more or less than it takes in.
 
-    steps           how many steps for T items, a function that gives a whole number; twice T by default
-    discard_first   throw the first whole item of the output away, as the authors' code does
-    others          as for StackRNN, which see
+    * `steps`: how many steps for T items, a function that gives a whole number; twice T by default
+    * `discard_first`: throw the first whole item of the output away, as the authors' code does
+    * all others are those of StackRNN
 
     >>> net = BufferedStackRNN(3, controller="linear", memory_size=2, output_size=3, steps=lambda T: 2 * T)
     >>> y, state = net(torch.randn(10, 12, 3))
