@@ -99,13 +99,13 @@ class Transducer:
     def __init__(self, start: str, rules: Iterable[Rule], accepting: Iterable[str] | None = None) -> None:
         object.__setattr__(self, "start", start)
         object.__setattr__(self, "rules", tuple(rules))
-        given = self.states if accepting is None else tuple(accepting)
-        object.__setattr__(self, "accepting", tuple(q for q in self.states if q in given))
+        named = self.states if accepting is None else tuple(accepting)
+        object.__setattr__(self, "accepting", tuple(q for q in self.states if q in named))
         for rule in self.rules:
             _check(rule)
         if not any(rule.state == start for rule in self.rules):
             raise BadInput(f"no rule leaves the start state {start!r}: give at least one rule that does")
-        if strangers := [q for q in given if q not in self.states]:
+        if strangers := [q for q in named if q not in self.states]:
             raise BadInput(f"accepting state {strangers[0]!r} is in no rule: the states are {self.states}")
         for a, b in combinations(self.rules, 2):
             # One configuration enables both; {x, y, ""} has three members unless x = y or one of them is ε.
@@ -166,7 +166,7 @@ class Transducer:
     def size(self) -> str:
         """How large it is, in words; the marker is not counted."""
         counts = {"state": self.states, "stack symbol": self.stack_symbols[1:], "rule": self.rules}
-        said = [f"{len(found)} {name}{'' if len(found) == 1 else 's'}" for name, found in counts.items()]
+        said = [f"{len(parts)} {name}{'' if len(parts) == 1 else 's'}" for name, parts in counts.items()]
         return f"{said[0]}, {said[1]} and {said[2]}"
 
     def warnings(self) -> list[str]:
