@@ -64,7 +64,8 @@ def row(root: Path, path: str) -> Row:
     source = run.provenance
     return {
         **asdict(run.condition),
-        **{name: run.result[name] for name in ("condition", "seed", "dev", "test", "epochs")},
+        "condition": path.split("/")[0],
+        **{name: run.result[name] for name in ("seed", "dev", "test", "epochs")},
         "numerics": NUMERICS,
         "seconds": float(source["seconds"]),
         "commit": str(source["commit"]),
