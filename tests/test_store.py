@@ -16,6 +16,7 @@ import torch
 
 from softstack.errors import BadInput
 from softstack.lab.runs import store
+from softstack.lab.sweeps import jobs
 from softstack.lab.training import checkpoints
 from softstack.lab.training.conditions import NUMERICS, Condition
 from softstack.lab.training.train import train
@@ -320,6 +321,20 @@ def test_new_trials_join_those_of_softstack_0_1(old):
     (old / GRU.name).mkdir()  # and from two folders, as after copying runs together
     assert [store.finished(old, GRU, seed) for seed in (3, 4, 5, 6)] == [True, True, True, False]
     assert store.place(old, GRU, 6).parent.name == GRU.name
+
+
+def test_commands_take_runs_of_softstack_0_1(old, softstack):
+    code, out, _ = softstack("evaluate", str(old / "reversal-gru-stack-941f442d" / "seed-3"), "--json")
+    assert (code, json.loads(out)["accuracy"]) == (0, 0.5)
+    code, out, _ = softstack("reindex", "old")
+    assert (code, out) == (0, "old/index.sqlite: 2 runs; 0 directories cannot be read\n")
+    code, out, _ = softstack("runs", "old", "--format", "json", "--sort", "seed")
+    assert [(row["condition"], row["epochs"]) for row in json.loads(out)] == [
+        ("xor-buffered-linear-stack-e3f27273", 2),
+        ("reversal-gru-stack-941f442d", 3),
+    ]
+    assert softstack("view", str(old / "xor-buffered-linear-stack-e3f27273" / "seed-0"), "--no-open")[0] == 0
+    assert jobs.missing(old, GRU, (3, 4)) == (4,)  # so that no command trains 3 again
 
 
 def test_damage_to_a_run_of_softstack_0_1_is_told(old):

@@ -62,9 +62,18 @@ def test_accuracy_is_over_scored_positions_and_the_whole_alphabet():
         assert accuracies(network, parameters, data, 3).item() == expected
 
 
-def test_a_trial_does_not_depend_on_who_trains_beside_it():
+@pytest.mark.parametrize(
+    "condition",
+    [
+        SMALL,
+        replace(SMALL, controller="mlp", memory="queue"),  # no kernel: vmap of the reference
+        replace(SMALL, controller="mlp", task="xor", buffered=True, steps_per_symbol=2),
+    ],
+    ids=["fused", "reference", "reference, buffered"],
+)
+def test_a_trial_does_not_depend_on_who_trains_beside_it(condition):
     """Alone, in a pair, in a crowd and in another order; also after others have stopped and left."""
-    condition = replace(SMALL, max_epochs=7, patience=2)
+    condition = replace(condition, max_epochs=7, patience=2)
     crowd = {trial.seed: trial for trial in train(condition, [0, 1, 2, 3, 4])}
     assert len({len(trial.epochs) for trial in crowd.values()}) > 1  # some left before others
     for seeds in ([3], [3, 0], [2, 4, 3]):

@@ -51,13 +51,8 @@ class Native:
         self.losses, self.per_step = np.zeros(P, np.float32), PER_STEP[condition.loss_name]
         self.trials, self.one_hot = np.arange(P)[:, None], np.eye(K, dtype=self.vectors.dtype)
         self.recurrence = Recurrence(condition, P, B, T, K, self.vectors.dtype)
-        self.weights, self.gradients = (
-            parts({k: p.numpy() for k, p in population.by_name(torch.from_numpy(vectors)).items()}, *arrays)
-            for vectors, arrays in (
-                (self.vectors, self.recurrence.weights),
-                (self.gradient, self.recurrence.gradients),
-            )
-        )
+        self.weights = parts(population, self.vectors, *self.recurrence.weights)
+        self.gradients = parts(population, self.gradient, *self.recurrence.gradients)
         self.read_off = ReadOff(condition, self.recurrence) if condition.buffered else None
         self.cross_entropy, self.adam = train.cross_entropy, train.adam
 
@@ -70,14 +65,16 @@ class Native:
         for weight, parameter in added:
             weight += parameter
         self.recurrence.forward()
-        scored = self.read_off or self.recurrence
+        scored: Recurrence | ReadOff = self.recurrence
         if self.read_off:
             self.read_off.forward()
+            scored = self.read_off
         self.cross_entropy(scored.y, targets, mask, batch, self.per_step, self.losses, scored.gy)
         if self.read_off:
             self.read_off.backward()
         self.recurrence.backward()
-        for gradient, parameter in (*self.gradients[0], *self.gradients[1]):
+        copied, added = self.gradients
+        for gradient, parameter in (*copied, *added):
             parameter[...] = gradient
         optimiser = self.optimiser
         optimiser.steps += 1
@@ -92,12 +89,12 @@ Pairs = list[tuple[Array, Array]]
 
 
 def parts(
-    named: dict[str, Array], W: Array, b: Array, Wh: Array, bn: Array, Wo: Array, bo: Array
+    population: Population, vectors: Array, W: Array, b: Array, Wh: Array, bn: Array, Wo: Array, bo: Array
 ) -> tuple[Pairs, Pairs]:
-    """Each part of the kernel's weights beside the parameter that it is a copy of, and that is added to it.
-
-    A recurrent core's two biases act as one, but for the GRU's inside its reset gate, which is bn.
+    """The kernel's weights, each beside the part of vectors (P, n) that it is a copy of, or that is added to
+    it. A recurrent core's two biases act as one, but for the GRU's inside its reset gate, which is bn.
     """
+    named = {name: p.numpy() for name, p in population.by_name(torch.from_numpy(vectors)).items()}
     heads = named["cell.heads.weight"], named["cell.heads.bias"]
     if "cell.core.from_hidden.bias" not in named:  # the linear controller
         return [(W, heads[0]), (b, heads[1])], []
