@@ -8,8 +8,9 @@ import pytest
 from softstack.lab.reports import network_page
 from softstack.lab.runs import store
 from softstack.lab.training.conditions import Condition
-from softstack.lab.training.resume import fresh
-from softstack.lab.training.train import Epoch, Trial, initial, stream, train
+from softstack.lab.training.draws import initial
+from softstack.lab.training.epochs import Epoch
+from softstack.lab.training.train import Trial, train
 
 REVERSAL = Condition("reversal", "linear", "stack")
 XOR = Condition(
@@ -54,21 +55,8 @@ def reverser(run_root):
 def untrained(run_root):
     def made(condition, seed=0):
         weights = dict(initial(condition, seed).state_dict())
-        return store.load(
-            store.save(
-                run_root,
-                Trial(
-                    condition,
-                    seed,
-                    [Epoch(1.0, 0.5)],
-                    0.5,
-                    0.5,
-                    weights,
-                    0.1,
-                    fresh(weights, stream(seed, "order")),
-                ),
-            )
-        )
+        trial = Trial(condition, seed, [Epoch(1.0, 0.5)], 0.5, 0.5, weights, 0.1)
+        return store.load(store.save(run_root, trial))
 
     return made
 

@@ -18,7 +18,7 @@ from softstack.lab.explain.compiled import MACHINES, compile_task
 from softstack.lab.explain.diagnosis import VERDICTS, diagnose, judge, predict_fall
 from softstack.lab.tasks import lengths
 from softstack.lab.training.conditions import Condition, build
-from softstack.lab.training.train import initial
+from softstack.lab.training.draws import initial
 from softstack.memory import MemoryState
 
 STACK, MEMORY, IGNORED = VERDICTS

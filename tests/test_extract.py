@@ -22,7 +22,7 @@ from softstack.lab.explain.compiled import MACHINES, compile_task
 from softstack.lab.explain.extract import extract
 from softstack.lab.explain.fidelity import Share, answers
 from softstack.lab.training.conditions import Condition
-from softstack.lab.training.train import initial
+from softstack.lab.training.draws import initial
 from strategies import dense
 
 BRACKETS = [("(", ")"), ("[", "]")]

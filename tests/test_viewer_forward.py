@@ -19,8 +19,8 @@ from softstack.lab.runs import store
 from softstack.lab.tasks import TASKS, agreement, formula, parenthesis
 from softstack.lab.tasks.data import check_symbols
 from softstack.lab.training.conditions import Condition, build
-from softstack.lab.training.resume import fresh
-from softstack.lab.training.train import Epoch, Trial, stream
+from softstack.lab.training.epochs import Epoch
+from softstack.lab.training.train import Trial
 from softstack.memory import MEMORIES
 
 pytestmark = needs_chromium
@@ -51,21 +51,8 @@ def random_network(condition, size):
 
 
 def saved(root, condition, weights, seed=0):
-    return store.load(
-        store.save(
-            root,
-            Trial(
-                condition,
-                seed,
-                [Epoch(1.0, 0.5)],
-                0.5,
-                0.5,
-                weights,
-                0.1,
-                fresh(weights, stream(seed, "order")),
-            ),
-        )
-    )
+    trial = Trial(condition, seed, [Epoch(1.0, 0.5)], 0.5, 0.5, weights, 0.1)
+    return store.load(store.save(root, trial))
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from softstack import buffers
 from softstack.cell import StackCell, State
 from softstack.fit import CORE_NAMES, MEMORY_NAMES
 from softstack.memory import MemoryState
@@ -56,36 +55,6 @@ def run(
 
 def state_of(final: "Final") -> State:
     return State(final.h, MemoryState(final.V, final.s), final.r)
-
-
-def population(cell: StackCell, parameters: dict[str, Tensor], x: Tensor, kernel: str) -> Tensor:
-    """P networks like `cell`, each over its own sequences: x (P, B, T, k) -> y (P, B, T, K)."""
-    return _population(cell, parameters, x, kernel, None).y
-
-
-def buffered_population(
-    cell: StackCell, parameters: dict[str, Tensor], x: Tensor, kernel: str, steps: int, discard_first: bool
-) -> Tensor:
-    """P buffered networks like `cell`, each over its own sequences: x (P, B, T, k) -> y (P, B, steps, K)."""
-    from softstack.kernels.rnn import Input
-
-    buffer = Input(x.new_ones(x.shape[:3]), x.new_zeros(x.shape[:2]), steps)
-    final = _population(cell, parameters, x, kernel, buffer)
-    output = MemoryState(final.y.flatten(0, 1), final.o.flatten(0, 1))
-    y = buffers.read_off(output, steps, discard_first=discard_first, backend=kernel)
-    return y.view(*x.shape[:2], *y.shape[1:])
-
-
-def _population(
-    cell: StackCell, parameters: dict[str, Tensor], x: Tensor, kernel: str, buffer: "Input | None"
-) -> "Final":
-    from softstack.kernels import rnn
-
-    state = cell.init(x.shape[:2], x)
-    weights = weights_of(cell.controller_name, parameters)
-    (V, s), r = state.memory, state.r
-    names = cell.controller_name, cell.memory.name
-    return rnn.run(x, weights, state.h, V, s, r, None, *names, buffer, kernel == "gpu")
 
 
 def weights_of(controller: str, p: dict[str, Tensor]) -> "Weights":

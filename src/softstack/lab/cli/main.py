@@ -29,7 +29,8 @@ from softstack.lab.runs import store
 from softstack.lab.sweeps.jobs import train_missing
 from softstack.lab.tasks.data import Split, read_tsv, write_tsv
 from softstack.lab.training.conditions import TABLE_1, Condition, corrected
-from softstack.lab.training.train import accuracies, encoded, examples, stream
+from softstack.lab.training.draws import encoded, examples, stream
+from softstack.lab.training.population import accuracies
 
 app = App(
     name="softstack",

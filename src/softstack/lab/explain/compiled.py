@@ -12,9 +12,10 @@ from softstack.formal.machines import PDTS, dyck
 from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
 from softstack.lab.runs import store
-from softstack.lab.training import resume
 from softstack.lab.training.conditions import Condition
-from softstack.lab.training.train import Trial, accuracies, encoded, examples, stream
+from softstack.lab.training.draws import encoded, examples
+from softstack.lab.training.population import accuracies
+from softstack.lab.training.train import Trial
 
 MACHINES: dict[str, Transducer] = {
     **PDTS,
@@ -82,8 +83,7 @@ def compile_task(
                 if size == 1:
                     raise
         scores.append(accuracies(made.network, parameters, data, len(alphabet)).item())
-    state = resume.fresh(weights, stream(0, "order"))
-    return made, Trial(condition, 0, [], scores[0], scores[1], weights, 0.0, state)
+    return made, Trial(condition, 0, [], scores[0], scores[1], weights, 0.0)
 
 
 def save(root: Path, machine: Transducer, trial: Trial) -> Path:

@@ -19,7 +19,8 @@ from softstack.lab.explain.compiled import MACHINES
 from softstack.lab.tasks import lengths
 from softstack.lab.tasks.data import Dataset, Example
 from softstack.lab.training.conditions import Condition
-from softstack.lab.training.train import accuracies, encoded, examples, stream
+from softstack.lab.training.draws import encoded, examples, stream
+from softstack.lab.training.population import accuracies
 from softstack.trace import Trace
 
 MATTERS = 0.01  # accuracy that must be lost for something to matter

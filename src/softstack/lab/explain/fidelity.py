@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from itertools import chain
-from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ from softstack.formal.running import transduced
 from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
 from softstack.lab.explain.ablation import Network
+from softstack.lab.runs.compare import wilson
 from softstack.lab.tasks import lengths
 from softstack.lab.tasks.data import Example
 from softstack.lab.training.conditions import Condition
@@ -32,12 +32,8 @@ class Share(NamedTuple):
 
     @property
     def interval(self) -> tuple[float, float]:
-        z, n = 1.959964, self.total
-        if not n:
-            return 0.0, 1.0
-        p = self.right / n
-        middle, half = p + z * z / (2 * n), z * sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-        return max(0.0, (middle - half) / (1 + z * z / n)), min(1.0, (middle + half) / (1 + z * z / n))
+        _, low, high = wilson(self.right, self.total) if self.total else (0.0, 0.0, 1.0)
+        return low, high
 
     def __str__(self) -> str:
         low, high = self.interval

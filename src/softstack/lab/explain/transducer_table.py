@@ -21,7 +21,7 @@ from softstack.lab.explain.extract import extract
 from softstack.lab.runs import store
 from softstack.lab.tasks import lengths
 from softstack.lab.training.conditions import TABLE_1, Condition
-from softstack.lab.training.train import stream
+from softstack.lab.training.draws import stream
 
 Row = dict[str, Any]
 TASKS = ("reversal", "xor", "delayed_xor", "parenthesis", "formula", "agreement")

@@ -63,7 +63,7 @@ def ordered(runs: Sequence[store.Run]) -> dict[str, store.Run]:
 def curves(runs: Sequence[store.Run], marked: dict[int, str], what: str) -> str:
     """A line a trial; the three that are shown stand out, by width, dashes and a name at their end."""
     longest = max(len(run.epochs) for run in runs)
-    values = {run.seed: [epoch[what] for epoch in run.epochs] for run in runs}
+    values = {run.seed: [getattr(epoch, what) for epoch in run.epochs] for run in runs}
     every = [value for line in values.values() for value in line]
     least, most = (_floor(every), 1.0) if what == "dev" else (0.0, max(every) or 1.0)
 

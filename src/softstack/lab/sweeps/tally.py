@@ -26,7 +26,7 @@ class Tally:
     done: int
     failed: int = 0
     trained: int = 0
-    work: float = 0.0  # seconds of making trials, of all workers together
+    work: float = 0.0  # seconds of training, of all workers together
     running: dict[Unit, tuple[int, int]] = field(default_factory=dict)  # epoch, trials still training
     began: float = field(default_factory=time.monotonic)
 
@@ -56,7 +56,7 @@ class Tally:
 
     @property
     def rate(self) -> float:
-        """Trials a second, since the start."""
+        """Trials per second, since the start."""
         return (self.trained + self.stopped) / max(self.seconds, 1e-9)
 
     @property

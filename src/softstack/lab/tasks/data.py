@@ -47,6 +47,11 @@ class Dataset(NamedTuple):
         return Dataset(self.x[:, :end], self.y[:, :end], self.mask[:, :end])
 
 
+def one_hot(symbols: Tensor, letters: int, like: Tensor) -> Tensor:
+    """Indices (..., T) as the vectors (..., T, letters) that a network reads, with the dtype of `like`."""
+    return torch.nn.functional.one_hot(symbols, letters).to(like)
+
+
 def encode(task: "Task", examples: Sequence[Example], length: int = 0) -> Dataset:
     """Examples padded with the task's padding symbol to the longest, or to `length` if that is more."""
     index: dict[str | None, int] = {None: -1, **{symbol: k for k, symbol in enumerate(task.alphabet)}}
