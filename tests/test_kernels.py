@@ -224,28 +224,22 @@ def test_awkward_widths(kernel, controller, size, generator):
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("controller", CORES)
 def test_a_population_is_one_call(network, controller, generator):
-    """Through vmap, and as the trainer calls it: each model as it is on its own."""
+    """Through vmap, as the trainer calls it: each model as it is on its own."""
     nets = [NETWORKS[network](3, 4, controller, 5, **DOUBLE) for _ in range(3)]
     x = torch.randn(3, 7, 6, 3, generator=generator, **DOUBLE)
     stacked, _ = stack_module_state(nets)
     parameters = {name: p.detach().requires_grad_() for name, p in stacked.items()}
-    own = {name.removeprefix("cell."): p for name, p in parameters.items()}
-    direct = (
-        fused.population(nets[0].cell, own, x, "cpu")
-        if network == "plain"
-        else fused.buffered_population(nets[0].cell, own, x, "cpu", nets[0].steps(6), nets[0].discard_first)
-    )
-    for y in (vmap(lambda p, x: functional_call(nets[0], p, (x,))[0])(parameters, x), direct):
-        grads = torch.autograd.grad(y.square().sum(), list(parameters.values()))
-        for k, net in enumerate(nets):
-            net.zero_grad()
-            net.backend = "reference"
-            alone = net(x[k])[0]
-            alone.square().sum().backward()
-            net.backend = "auto"
-            assert_close(y[k], alone)
-            for name, grad in zip(parameters, grads, strict=True):
-                assert_close(grad[k], net.get_parameter(name).grad)
+    y = vmap(lambda p, x: functional_call(nets[0], p, (x,))[0])(parameters, x)
+    grads = torch.autograd.grad(y.square().sum(), list(parameters.values()))
+    for k, net in enumerate(nets):
+        net.zero_grad()
+        net.backend = "reference"
+        alone = net(x[k])[0]
+        alone.square().sum().backward()
+        net.backend = "auto"
+        assert_close(y[k], alone)
+        for name, grad in zip(parameters, grads, strict=True):
+            assert_close(grad[k], net.get_parameter(name).grad)
 
 
 @pytest.mark.parametrize("kernel", DEVICE)
