@@ -20,13 +20,13 @@ const gauge = (name, note) => {
 
 // A vector as a strip of colours; `said` is what a screen reader is told that it is.
 const swatch = (name, said, note) => {
-  const strip_ = el("span", { class: "swatch", role: "img" });
-  const node = el("div", { class: "vector", title: note }, el("span", {}, name), strip_);
+  const band = el("span", { class: "swatch", role: "img" });
+  const node = el("div", { class: "vector", title: note }, el("span", {}, name), band);
   const show = (vector) => {
     const text = Array.from(vector, two).join(", ");
-    strip_.style.background = strip(vector);
-    strip_.setAttribute("aria-label", `${said}: ${text}`);
-    strip_.title = `(${text})`;
+    band.style.background = strip(vector);
+    band.setAttribute("aria-label", `${said}: ${text}`);
+    band.title = `(${text})`;
   };
   return { node, show };
 };
@@ -64,10 +64,13 @@ const HEADS = {
   scores: ({ title }) => bars(title),
 };
 
-// A head in a sentence: a strength as a number, a choice as the action that is likeliest. Vectors are not said.
+// A head in a sentence: a strength as a number, a choice as its likeliest action. Vectors are not said.
 const HEADS_SAID = {
-  strength: ({ verb }, value) => `${verb} ${Array.isArray(value) ? value.map(two).join(" and ") : two(value)}`,
-  choice: ({ verb, labels }, value) => `${verb} ${labels[largest(value)]} (${percent(value[largest(value)])})`,
+  strength: ({ verb }, value) => `${verb} ${[value].flat().map(two).join(" and ")}`,
+  choice({ verb, labels }, value) {
+    const best = largest(value);
+    return `${verb} ${labels[best]} (${percent(value[best])})`;
+  },
 };
 
 function headsSaid(network, run, t) {
@@ -79,7 +82,7 @@ function headsSaid(network, run, t) {
   return `${text[0].toUpperCase()}${text.slice(1)}.`;
 }
 
-// The recurrent state that is drawn: of forward.js's own controllers what they keep, of others their features.
+// The state that is drawn: of forward.js's own controllers what they keep, of others their features.
 const STATES = {
   linear: {},
   mlp: {},

@@ -58,7 +58,7 @@ function strip(vector) {
 
 const percent = (value) => `${Math.round(100 * value)} %`;
 const two = (value) => value.toFixed(2);
-const clipped = (value, least = 0, most = 1) => Math.max(least, Math.min(most, value)) || 0; // NaN is drawn as 0
+const clipped = (value, least = 0, most = 1) => Math.max(least, Math.min(most, value)) || 0; // NaN as 0
 
 // Accuracy against length, a line for each network; markers differ in shape as well as in colour.
 function accuracyChart(series, trained) {

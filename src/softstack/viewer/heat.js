@@ -63,7 +63,7 @@ function drawHeat(canvas, groups, steps, symbols, width) {
   for (const { rows } of groups) {
     small.width = Math.max(steps, 1);
     small.height = rows.length;
-    small.getContext("2d").putImageData(shades(rows, small.width), 0, 0); // one pixel for each number, then enlarged
+    small.getContext("2d").putImageData(shades(rows, small.width), 0, 0); // a pixel for each number
     pen.drawImage(small, 0, y, step * steps, HEAT.row * rows.length);
     for (let k = 1; k <= rows.length; k++) pen.clearRect(0, y + k * HEAT.row - 1, step * steps, 1);
     y += rows.length * HEAT.row + HEAT.gap;

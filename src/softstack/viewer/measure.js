@@ -23,7 +23,8 @@ function measureAccuracy(place, shown, seed, stopped, done) {
   const next = ([size, ...sizes]) => {
     if (stopped()) return;
     if (size === undefined) return done();
-    const strings = Array.from({ length: STRINGS_OF_A_SIZE }, () => sample(task, random, size)).filter(Boolean);
+    const fresh = Array.from({ length: STRINGS_OF_A_SIZE }, () => sample(task, random, size));
+    const strings = fresh.filter(Boolean);
     shown.forEach(({ network, task }, n) => {
       const scores = strings.map((symbols) => scored(network, task, example(task, symbols)));
       const sum = (of) => scores.reduce((total, score) => total + of(score), 0),

@@ -1,8 +1,8 @@
-// What a memory holds, drawn as the memory declares it: a pile with the last cell on top, a line with the first
-// cell in front, or cells side by side.
+// What a memory holds, drawn as the memory declares it: a pile with the last cell on top, a line with the
+// first cell in front, or cells side by side.
 //
-// What a step leaves as it was stays where it is: cells have places of their own, and what holds them is moved
-// as a whole.
+// What a step leaves as it was stays where it is: cells have places of their own, and what holds them is
+// moved as a whole.
 
 const MEMORY_HEIGHT = 264;
 const MOST_UNIT = 46; // pixels for a strength of 1
@@ -54,7 +54,7 @@ class MemoryView {
   }
 }
 
-// Cells one above the other, the nearest on top: each one's height is its strength and its bands are its vector.
+// Cells one above the other, the nearest on top: a cell's height is its strength and its bands are its vector.
 // Of a stack or a queue, what is read is marked, and each cell has the symbol with which it came.
 class Pile {
   constructor(memory) {

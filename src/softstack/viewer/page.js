@@ -71,8 +71,8 @@ function start(data) {
     load(true);
   }
 
-  // Run what is typed; where it cannot be run, say why and keep what is shown. Where nothing is shown yet, begin
-  // with a string that the first network can be shown on.
+  // Run what is typed; where it cannot be run, say why and keep what is shown. Where nothing is shown yet,
+  // begin with a string that the first network can be shown on.
   function load(toTheEnd) {
     let starts = attempt(page.text);
     if (!starts && !page.panels[0].run) {
@@ -107,7 +107,7 @@ function start(data) {
     page.t = Math.max(0, Math.min(page.steps - 1, t));
     for (const panel of page.panels) panel.show(Math.min(page.t, panel.steps - 1));
     find("slider").value = page.t + 1;
-    find("slider").setAttribute("aria-valuetext", `Step ${page.t + 1} of ${page.steps}`); // the rest is said below
+    find("slider").setAttribute("aria-valuetext", `Step ${page.t + 1} of ${page.steps}`); // more is said below
     find("where").textContent = `${page.t + 1} / ${page.steps}`;
     clearTimeout(page.remembering);
     page.remembering = setTimeout(remember, 200);
@@ -189,7 +189,11 @@ function start(data) {
     find("slider").focus();
   });
   find("input").addEventListener("input", () => ((page.text = find("input").value), load(true)));
-  find("strings").addEventListener("change", () => ((page.text = find("strings").value), (page.t = 0), load()));
+  find("strings").addEventListener("change", () => {
+    page.text = find("strings").value;
+    page.t = 0;
+    load();
+  });
   find("erase").addEventListener("click", () => {
     const text = page.text.trim();
     page.text = /\s/.test(text) ? text.replace(/\s*\S+$/, "") : text.slice(0, -1);

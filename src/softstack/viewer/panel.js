@@ -130,7 +130,8 @@ class Panel {
         : task.alphabet[best] === target
           ? ", right"
           : `, wrong, the target is ${spelled(target)}`;
-    const held = network.memory.name === "none" ? "" : `The ${network.memory.name} ${cellsHeld(run.held(t))}.`;
+    const { name } = network.memory,
+      held = name === "none" ? "" : `The ${name} ${cellsHeld(run.held(t))}.`;
     return [
       `Step ${t + 1} of ${run.steps}.`,
       `Input ${spelled(this.fed[this.tape.head(t)])}.`,

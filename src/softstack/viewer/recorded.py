@@ -38,5 +38,6 @@ def _plain(value: Any) -> Any:
         return [_plain(part) for part in value]
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    short = float(f"{value:.{DIGITS}g}")
-    return int(short) if short.is_integer() and abs(short) < 1e15 else short
+    if value in (0, 1):
+        return int(value)
+    return float(f"{value:.{DIGITS}g}")

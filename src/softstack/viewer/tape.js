@@ -1,4 +1,4 @@
-// The tape: the input with the head that reads it, what the network says, and the targets where they are known.
+// The tape: the input with the head that reads it, what the network says, and the targets if they are known.
 
 class Tape {
   constructor(network, task) {
@@ -6,7 +6,7 @@ class Tape {
     this.node = el("div", { class: "tape" });
   }
 
-  // `says` are the symbols of output, `ends` the strength in the output buffer before each step and after the last.
+  // `says` are the symbols of output, `ends` what the output buffer holds before each step and after the last.
   begin({ example, fed, run }, says, ends) {
     Object.assign(this, { example, fed, run, says, ends });
     this.lay();
