@@ -1,6 +1,8 @@
 """A real browser for the tests of the page, Debian's Chromium driven by Playwright, and networks to show."""
 
+import json
 import os
+import re
 import shutil
 
 import pytest
@@ -66,9 +68,9 @@ def opened(browser, tmp_path):
     """Opens the page of some runs, and sees that it asks for nothing and that nothing goes wrong in it."""
     contexts, wrong = [], []
 
-    def open_(runs, fragment="", width=1280, height=900, **kind):
+    def open_(runs, fragment="", width=1280, height=900, symbols=None, **kind):
         file = tmp_path / "view.html"
-        file.write_text(network_page.page(runs), encoding="utf-8")
+        file.write_text(network_page.page(runs, symbols=symbols), encoding="utf-8")
         context = browser.new_context(viewport={"width": width, "height": height}, **kind)
         contexts.append(context)
         page = context.new_page()
@@ -82,6 +84,16 @@ def opened(browser, tmp_path):
     for context in contexts:
         context.close()
     assert not wrong
+
+
+def page_data(text):
+    """The data in the text of a page. JSON knows no NaN, and neither does the page's parser."""
+
+    def refuse(constant):
+        raise AssertionError(f"{constant} is not JSON")
+
+    data = re.search(r'<script id="data" type="application/json">(.*?)</script>', text, re.DOTALL)[1]
+    return json.loads(data, parse_constant=refuse)
 
 
 def row(page, name):

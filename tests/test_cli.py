@@ -282,7 +282,7 @@ def test_view_writes_a_page(softstack, trained, monkeypatch):
     monkeypatch.setenv("DISPLAY", ":0")
     code, out, err = softstack("view", str(trained), "--symbols", "1 0 1", "--no-open")
     assert (code, out, err) == (0, "Written: view.html\n", "")
-    assert '"input":"1 0 1"' in Path("view.html").read_text(encoding="utf-8")
+    assert '"first":["1","0","1"]' in Path("view.html").read_text(encoding="utf-8")
     assert not opened
     assert softstack("view", str(trained), str(trained), "--out", "two/both.html")[0] == 0
     assert opened == [Path("two/both.html").resolve().as_uri()]

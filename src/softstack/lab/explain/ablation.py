@@ -15,6 +15,12 @@ from softstack.trace import Trace
 
 Network = StackRNN | BufferedStackRNN
 
+NOTHING = "nothing"
+READS = ("reads zeroed", "reads of others", "reads averaged")  # three ways to take information from reads
+STATE = "state zeroed"
+BENEATH = "all but the nearest hidden"
+WHOLE = "strengths rounded"
+
 
 def without_reads(state: State) -> State:
     return state._replace(r=torch.zeros_like(state.r))
@@ -57,13 +63,11 @@ def edits(memory: Memory) -> dict[str, Edit]:
     """Every edit that makes sense for a memory."""
     beneath = nearest_alone(memory)
     return {
-        "nothing": Edit(),
-        "reads zeroed": Edit(state=without_reads),
-        "reads of others": Edit(state=others_reads),
-        "reads averaged": Edit(state=mean_reads),
-        "state zeroed": Edit(state=without_state),
-        **({} if beneath is None else {"beneath the top hidden": beneath}),
-        "strengths rounded": hardened(memory),
+        NOTHING: Edit(),
+        **dict(zip(READS, map(Edit, (without_reads, others_reads, mean_reads)), strict=True)),
+        STATE: Edit(state=without_state),
+        **({} if beneath is None else {BENEATH: beneath}),
+        WHOLE: hardened(memory),
     }
 
 

@@ -58,16 +58,16 @@ def rows(
 
 
 def _row(network: Network, condition: Condition, seed: int, label: str) -> tuple[Row, Transducer | None]:
-    found = extract(network, condition, seed)
+    extraction = extract(network, condition, seed)
     row = {
         "task": condition.task,
         "network": label,
         "seed": seed,
         "accuracy": {str(f): accuracy_at(network, condition, _strings(condition, seed, f)) for f in STRINGS},
         "diagnosis": diagnose(network, condition, seed).as_dict(),
-        "extraction": found.as_dict(),
+        "extraction": extraction.as_dict(),
     }
-    return row, found.machine
+    return row, extraction.machine
 
 
 def _strings(condition: Condition, seed: int, factor: int) -> list[Any]:
@@ -82,12 +82,13 @@ def _strings(condition: Condition, seed: int, factor: int) -> list[Any]:
 
 
 def cells(row: Row) -> list[str]:
-    found, verdict = row["extraction"], row["diagnosis"]["verdict"]
-    score = next((s for s in found["scores"] if s["factor"] == 2), None)
+    extraction, verdict = row["extraction"], row["diagnosis"]["verdict"]
+    score = next((s for s in extraction["scores"] if s["factor"] == 2), None)
     if score is None:
-        size = f"none: strengths {found['off']:.2f} from 0 or 1" if found["off"] > 0.01 else "none"
+        off = extraction["off"]
+        size = f"none: strengths {off:.2f} from 0 or 1" if off > 0.01 else "none"
     else:
-        size = found["size"] + ("" if found["explained"] else ", *which does not explain it*")
+        size = extraction["size"] + ("" if extraction["explained"] else ", *which does not explain it*")
     return [
         row["task"].replace("_", " "),
         row["network"],
@@ -117,9 +118,9 @@ their dev accuracy, the best and the one in the middle are shown.
 """
 
 
-def page(made: Sequence[Row], meta: Row, pictures: Sequence[str]) -> str:
+def page(rows: Sequence[Row], meta: Row, pictures: Sequence[str]) -> str:
     """The docs page."""
-    lines = [HEADER, ["---"] * len(HEADER), *map(cells, made)]
+    lines = [HEADER, ["---"] * len(HEADER), *map(cells, rows)]
     table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
     stamp = (
         f"Made by `softstack transducers` at commit {meta['commit']}, softstack {meta['softstack']}, torch "

@@ -1,4 +1,7 @@
-"""`softstack view`: run directories as one page in which their networks run on what is typed."""
+"""`softstack view`: run directories as one page in which their networks run on what is typed.
+
+A network whose memory or controller the page cannot run is played back: runs on some strings are recorded.
+"""
 
 import base64
 from collections.abc import Callable, Sequence
@@ -13,6 +16,7 @@ from softstack.formal.grammar import Grammar
 from softstack.formal.machines import PDTS
 from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
+from softstack.lab.reports import recording
 from softstack.lab.reports.figures import FIGURES
 from softstack.lab.runs import store
 from softstack.lab.tasks import Task, agreement, formula, parenthesis
@@ -22,9 +26,8 @@ from softstack.lab.tasks.formula import Formula
 from softstack.lab.tasks.parenthesis import Parenthesis
 from softstack.lab.tasks.reversal import Reversal
 from softstack.lab.tasks.xor import Xor
+from softstack.viewer.declared import described
 
-CONTROLLERS = ("linear", "mlp", "rnn", "gru", "lstm")
-MEMORIES = ("stack", "queue", "none")
 EXAMPLES = 300  # of a task that the page cannot sample by itself
 
 KINDS: dict[type, Callable[[Any], dict[str, Any]]] = {
@@ -49,15 +52,16 @@ def page(
     if not runs:
         raise BadInput("no run directory is given: name one, as `softstack train` prints it")
     names = list(dict.fromkeys(run.condition.task for run in runs))
-    first = tasks.find(names[0])
-    data = {
-        "networks": [_network(*pair) for pair in zip(runs, notes or [""] * len(runs), strict=True)],
-        "tasks": {name: _task(tasks.find(name)) for name in names},
-        "input": " ".join(symbols or _first_input(first)),
-    }
+    inputs = tasks.find(names[0]).inputs
+    networks = []
+    for run, note in zip(runs, notes or [""] * len(runs), strict=True):
+        task = tasks.find(run.condition.task)
+        first = symbols if symbols and task.inputs == inputs else _first_input(task)
+        networks.append(_network(run, note, first))
+    data = {"networks": networks, "tasks": {name: _task(tasks.find(name)) for name in names}}
     versions = store.provenance("cpu")
     stamp = f"Made by softstack {versions['softstack']} at commit {versions['commit'] or 'unknown'}."
-    return viewer.page(data, _title(first), stamp=stamp, before=before)
+    return viewer.page(data, _title(tasks.find(names[0])), stamp=stamp, before=before)
 
 
 def _title(task: Task) -> str:
@@ -71,33 +75,35 @@ def _first_input(task: Task) -> tuple[str, ...]:
     return shown[0] if shown else task.sample(np.random.default_rng(0), 1, "train")[0]
 
 
-def _network(run: store.Run, note: str) -> dict[str, Any]:
+def _network(run: store.Run, note: str, first: Sequence[str]) -> dict[str, Any]:
     c = run.condition
-    for kind, given, known in (("controller", c.controller, CONTROLLERS), ("memory", c.memory, MEMORIES)):
-        if given not in known:
-            raise BadInput(
-                f"the page cannot run the {kind} {given!r} of {run.path}: it knows {', '.join(known)}; "
-                "`softstack trace` draws any network"
-            )
     network = store.network(run)
-    memory = "no memory" if c.memory == "none" else f"{c.memory} of {c.memory_size}"
-    controller = c.controller if c.controller == "linear" else c.controller.upper()
+    cell = network.cell
+    memory = "no memory" if cell.memory.name == "none" else f"{cell.memory.name} of {cell.memory.width}"
+    controller = c.controller.upper() if c.controller in ("mlp", "rnn", "gru", "lstm") else c.controller
     words = f"{'buffered, ' if c.buffered else ''}{controller} controller, {memory}"
     title = words[0].upper() + words[1:]
-    result = run.result
-    facts = [f"seed {run.seed}", f"dev {result['dev']:.1%}", f"test {result['test']:.1%}"]
-    return {
+    facts = [f"seed {run.seed}", f"dev {run.result['dev']:.1%}", f"test {run.result['test']:.1%}"]
+    label = [f"{_title(tasks.find(c.task))}: {title}", note, facts[0], facts[2]]
+    data = {
+        **described(cell.memory, buffered=c.buffered),
         "title": title,
-        "label": ", ".join(
-            filter(None, [f"{_title(tasks.find(c.task))}: {title}", note, facts[0], facts[2]])
-        ),
+        "label": ", ".join(filter(None, label)),
         "facts": " · ".join(filter(None, [note, *facts])),
         "task": c.task,
+        "first": list(first),
         "controller": c.controller,
-        "memory": c.memory,
         "buffered": c.buffered,
-        "steps_per_symbol": c.steps_per_symbol,
         "discard_first": c.discard_first,
+    }
+    reason = recording.why_not_run(network)
+    if reason:
+        strings = recording.strings(tasks.find(c.task), first)
+        runs = [recording.record(network, c, symbols) for symbols in strings]
+        return {**data, "note": recording.note(reason), "runs": runs}
+    return {
+        **data,
+        "steps_per_symbol": c.steps_per_symbol,
         "input_size": network.input_size,
         "output_size": network.output_size,
         "hidden_size": network.hidden_size,
