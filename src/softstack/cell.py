@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map
 
 from softstack import checks
 from softstack.controllers import CONTROLLERS, Heads, Hidden, Linear, reset
@@ -77,8 +78,11 @@ class StackCell(nn.Module):
             controller if isinstance(controller, str) else type(controller).__name__.lower()
         )
         self.buffered = buffered
-        self.heads = Heads(self.core.features, _heads(self.memory, output_size, buffered), **kind)
-        self.reset_parameters()
+        self.head_kinds = _heads(self.memory, output_size, buffered)
+        self.heads = Heads(self.core.features, self.head_kinds, **kind)
+        if isinstance(controller, str):  # a core of the caller's keeps the weights that it has
+            reset(self.core, None)
+        self.heads.reset_parameters()
 
     def reset_parameters(
         self, generator: torch.Generator | None = None, biases: Mapping[str, float] | None = None
@@ -95,34 +99,43 @@ class StackCell(nn.Module):
 
     def forward(
         self, x: Tensor, state: State, live: Tensor | None = None, edit: Edit | None = None
-    ) -> tuple[Actions, Tensor, State]:
-        """x (B, input_size) -> the controller's actions and features, and the state after the step.
+    ) -> tuple[Tensor, Tensor, Actions, State]:
+        """x (B, input_size) -> y, the controller's features, all its actions, and the state after the step.
 
         Where `live` (B,) is false the step is padding: nothing changes and every action is 0.
         """
         start = state if edit is None else edit.state(state)
         features, h = self.core(torch.cat((x, start.r), -1), start.h)
         h = tuple(new.to(old.dtype) for new, old in zip(h, state.h, strict=True))  # under autocast
-        actions = self.act(features)
+        actions = self.act(features, like=state.r)
         if edit is not None:
             actions = edit.actions(actions)
+        memory, r = stepped(self.memory, start.memory, actions.instructions)
         if live is not None:
-            actions = Actions(
-                type(actions.instructions)(*(only_where(live, part) for part in actions.instructions)),
-                *(part if part is None else only_where(live, part) for part in actions[1:]),  # type: ignore[arg-type]  # only i and o may be None
+            h, memory, r = kept(live, (h, memory, r), (state.h, state.memory, state.r))
+            features, actions = tree_map(
+                lambda part: part if part is None else only_where(live, part), (features, actions)
             )
-        memory, r = stepped(self.memory, start.memory, actions.instructions, live)
-        if live is not None:
-            h, r = kept(live, (h, r), (state.h, state.r))
-        return actions, features, State(h, memory, r)
+        return actions.y, features, actions, State(h, memory, r)
 
-    def act(self, features: Tensor) -> Actions:
-        """What the heads say."""
-        said = self.heads(features)
+    def act(self, features: Tensor, like: Tensor) -> Actions:
+        """What the heads say, in the dtype of `like`: under autocast strengths keep full precision."""
+        raw = self.heads(features).to(like.dtype)
+        parts = raw.split([kind.size for kind in self.head_kinds.values()], -1)
+        said = {n: kind.value(part) for (n, kind), part in zip(self.head_kinds.items(), parts, strict=True)}
         names = tuple(self.memory.heads)
-        y = said["y"] if "y" in said else features.to(self.heads.weight.dtype)
         instructions = instructions_type(names)(*(said[name] for name in names))
+        y = said["y"] if "y" in said else features.to(like.dtype)
         return Actions(instructions, y, said.get("i"), said.get("o"))
+
+    @property
+    def any_weight(self) -> Tensor:
+        """A parameter, for the dtype and device that all of them have. A layer put in the place of the heads
+        need not have a weight."""
+        weight = getattr(self.heads, "weight", None)
+        if isinstance(weight, Tensor) and weight.is_floating_point():
+            return weight
+        return next((p for p in self.parameters() if p.is_floating_point()), torch.empty(0))
 
     @property
     def output_width(self) -> int:

@@ -182,7 +182,7 @@ class StackRNN(nn.Module):
         """
         if isinstance(x, PackedSequence):
             return self._packed(x, state, lengths, return_trace, edit)
-        x = checks.sequence(x, self.input_size, self.cell.heads.weight)
+        x = checks.sequence(x, self.input_size, self.cell.any_weight)
         fresh = self.init(tuple(x.shape[:-2]), x)
         if state is None:
             state = fresh
@@ -245,10 +245,12 @@ class StackRNN(nn.Module):
         outputs: list[Tensor] = []
         moments: list[Moment] = []
         for t, x_t in enumerate(x.unbind(-2)):
-            actions, features, state = cell(x_t, state, None if live is None else live[..., t], edit)
-            outputs.append(actions.y if live is None else only_where(live[..., t], actions.y))
+            live_t = None if live is None else live[..., t]
+            y_t, features, actions, state = cell(x_t, state, live_t, edit)
+            outputs.append(y_t)
             if return_trace:
-                moments.append(Moment(x_t, actions, features, state.r, cell.memory.contents(state.memory)))
+                contents = cell.memory.contents(state.memory)
+                moments.append(Moment(x_t, y_t, features, actions, state.r, contents))
         y = over_time(outputs, x, cell.output_width)
         return y, state, gather(moments, cell, x) if return_trace else None
 
@@ -406,7 +408,7 @@ class BufferedStackRNN(nn.Module):
         A sequence of length L (`lengths`) puts only L items into its buffer and makes only steps(L) steps.
         `return_trace` and `edit` are as for StackRNN.
         """
-        x = checks.sequence(x, self.input_size, self.cell.heads.weight)
+        x = checks.sequence(x, self.input_size, self.cell.any_weight)
         T, batch = x.shape[-2], tuple(x.shape[:-2])
         fresh = self.init(batch, x)
         if state is None:
@@ -427,14 +429,14 @@ class BufferedStackRNN(nn.Module):
             live = None if counts is None else t < counts  # (B,)
             with full_precision(x):
                 input, x_t = buffers.take(input, i, live)
-            actions, features, network = self.cell(x_t, network, live, edit)
+            y_t, features, actions, network = self.cell(x_t, network, live, edit)
             assert actions.i is not None and actions.o is not None
             with full_precision(x):
-                output = buffers.give(output, actions.y, actions.o)
+                output = buffers.give(output, y_t, actions.o)
             i = actions.i if live is None else only_where(live, actions.i, i)
             if return_trace:
                 contents = self.cell.memory.contents(network.memory)
-                moments.append(Moment(x_t, actions, features, network.r, contents))
+                moments.append(Moment(x_t, y_t, features, actions, network.r, contents))
         state = BufferedState(network, input, i, output)
         y = self._read_off(output)
         return (y, state, gather(moments, self.cell, x)) if return_trace else (y, state)
