@@ -133,14 +133,21 @@ class StackRNN(nn.Module):
         states = tuple(cell.init(batch, like) for cell in self.cells)
         return states[0] if len(states) == 1 else LayerStates(states)
 
-    def why_not(self, x: Tensor) -> str:
-        """Why the fused kernel does not fit this input; "" where it does."""
-        reasons = [fit.why_not(cell, x, x.shape[-2]) for cell in self.cells]
-        return next(filter(None, reasons), "")
-
-    def explain(self, x: Tensor) -> str:
-        """Which backend runs on this input, and why, in a sentence."""
-        return kernels.explain(self.backend, x, self.why_not(x))
+    def explain(
+        self, x: Tensor | PackedSequence, *, return_trace: bool = False, edit: Edit | None = None
+    ) -> str:
+        """Which backend runs on this input, and why, in a sentence; for each cell where they differ."""
+        x = checks.sequence(
+            x.data if isinstance(x, PackedSequence) else x, self.input_size, self.cell.any_weight
+        )
+        reason = _kept(return_trace, edit)
+        sentences = [
+            kernels.explain(self.backend, x, reason or fit.why_not(cell, x, x.shape[-2]))
+            for cell in self.cells
+        ]
+        if len(set(sentences)) == 1:
+            return sentences[0]
+        return "; ".join(f"cells[{k}]: {sentence}" for k, sentence in enumerate(sentences))
 
     @overload
     def forward(
@@ -361,13 +368,11 @@ class BufferedStackRNN(nn.Module):
             output=empty(self.cell.output_width, batch, like),
         )
 
-    def why_not(self, x: Tensor) -> str:
-        """Why the fused kernel does not fit this input; "" where it does."""
-        return fit.why_not(self.cell, x, self._count(x.shape[-2]))
-
-    def explain(self, x: Tensor) -> str:
+    def explain(self, x: Tensor, *, return_trace: bool = False, edit: Edit | None = None) -> str:
         """Which backend runs on this input, and why, in a sentence."""
-        return kernels.explain(self.backend, x, self.why_not(x))
+        x = checks.sequence(x, self.input_size, self.cell.any_weight)
+        reason = _kept(return_trace, edit) or fit.why_not(self.cell, x, self._count(x.shape[-2]))
+        return kernels.explain(self.backend, x, reason)
 
     @overload
     def forward(
