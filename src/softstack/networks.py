@@ -269,8 +269,10 @@ class StackRNN(nn.Module):
         padded, sizes = pad_packed_sequence(x, batch_first=True)
         arguments: dict[str, Any] = dict(return_trace=return_trace, edit=edit)
         y, *rest = self.forward(padded, state, sizes, **arguments)
-        in_order = x.sorted_indices is None
-        return (pack_padded_sequence(y, sizes, batch_first=True, enforce_sorted=in_order), *rest)
+        if x.sorted_indices is not None:
+            y, sizes = y[x.sorted_indices], sizes[x.sorted_indices.cpu()]
+        data = pack_padded_sequence(y, sizes, batch_first=True).data
+        return (PackedSequence(data, x.batch_sizes, x.sorted_indices, x.unsorted_indices), *rest)
 
     def extra_repr(self) -> str:
         more = [f"backend={self.backend!r}"]
