@@ -12,7 +12,7 @@ from softstack import checks
 from softstack.controllers import CONTROLLERS, Heads, Hidden, Linear, reset
 from softstack.errors import BadInput, unknown
 from softstack.memory import MEMORIES, Batch, Memory, Scores, Strength
-from softstack.memory.protocol import Head, instructions_type
+from softstack.memory.protocol import TAKEN, Head, instructions_type
 from softstack.memory.scan import stepped
 from softstack.memory.states import detached, kept, only_where
 
@@ -69,7 +69,7 @@ class StackCell(nn.Module):
             checks.positive("output_size", output_size)
         self.input_size = input_size
         self.memory = _memory(memory, memory_size)
-        self.memory_size = self.memory.width
+        self.memory_size = memory_size or self.memory.width
         kind: dict[str, Any] = dict(device=device, dtype=dtype)
         self.core: Any = _core(controller, input_size + self.memory.width, hidden_size, kind)
         self.hidden_size = hidden_size or self.core.features
@@ -157,7 +157,9 @@ def _memory(memory: str | Memory, size: int | None) -> Memory:
             raise BadInput(f"memory_size is missing: how wide are the vectors of the {memory}?")
         checks.positive("memory_size", size)
         memory = MEMORIES[memory](size)
-    elif size is not None and size != memory.width:
+    elif isinstance(memory, type) or not hasattr(memory, "width"):
+        raise BadInput(f"memory must be a name or a memory, such as Stack(4); got {memory!r}")
+    elif size not in (None, memory.width):
         raise BadInput(
             f"memory_size is {size}, but {memory} reads vectors of {memory.width}: leave memory_size out"
         )
@@ -168,6 +170,16 @@ def _memory(memory: str | Memory, size: int | None) -> Memory:
 
 def _core(controller: str | nn.Module, input_size: int, hidden_size: int | None, kind: dict[str, Any]) -> Any:
     if not isinstance(controller, str):
+        if not isinstance(controller, nn.Module) or not hasattr(controller, "features"):
+            raise BadInput(
+                "controller must be a name, or a module with features, init and forward, "
+                f"such as MGU({input_size}, 10); got {controller!r}"
+            )
+        if hidden_size not in (None, controller.features):
+            raise BadInput(
+                f"hidden_size is {hidden_size}, but the controller has {controller.features} features: "
+                "leave hidden_size out"
+            )
         return controller.to(**{name: value for name, value in kind.items() if value is not None})
     if controller not in CONTROLLERS:
         raise unknown("controller", controller, CONTROLLERS)
@@ -180,9 +192,12 @@ def _core(controller: str | nn.Module, input_size: int, hidden_size: int | None,
 
 def _heads(memory: Memory, output_size: int | None, buffered: bool) -> dict[str, Head]:
     """All heads of a network: the memory's strengths, those of the buffers, the memory's other heads, y."""
-    taken = {"i", "o", "y"} & set(memory.heads)
+    taken = sorted(TAKEN & set(memory.heads))
     if taken:
-        raise BadInput(f"{memory} has a head called {', '.join(taken)}: networks use i, o and y themselves")
+        raise BadInput(
+            f"{memory} has a head called {', '.join(taken)}: rename it, because traces have "
+            f"{', '.join(sorted(TAKEN))} of their own"
+        )
     strengths = {name: head for name, head in memory.heads.items() if isinstance(head, Strength)}
     buffers = {"i": Strength(bias=1.0), "o": Strength(bias=1.0)} if buffered else {}
     output = {} if output_size is None else {"y": Scores(output_size)}
