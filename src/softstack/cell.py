@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map
 
 from softstack import checks
 from softstack.controllers import CONTROLLERS, Heads, Hidden, Linear, reset
 from softstack.errors import BadInput, unknown
 from softstack.memory import MEMORIES, Batch, Memory, Scores, Strength
-from softstack.memory.protocol import Head, instructions_type
+from softstack.memory.protocol import TAKEN, Head, instructions_type
 from softstack.memory.scan import stepped
 from softstack.memory.states import detached, kept, only_where
 
@@ -68,7 +69,7 @@ class StackCell(nn.Module):
             checks.positive("output_size", output_size)
         self.input_size = input_size
         self.memory = _memory(memory, memory_size)
-        self.memory_size = self.memory.width
+        self.memory_size = memory_size or self.memory.width
         kind: dict[str, Any] = dict(device=device, dtype=dtype)
         self.core: Any = _core(controller, input_size + self.memory.width, hidden_size, kind)
         self.hidden_size = hidden_size or self.core.features
@@ -77,8 +78,11 @@ class StackCell(nn.Module):
             controller if isinstance(controller, str) else type(controller).__name__.lower()
         )
         self.buffered = buffered
-        self.heads = Heads(self.core.features, _heads(self.memory, output_size, buffered), **kind)
-        self.reset_parameters()
+        self.head_kinds = _heads(self.memory, output_size, buffered)
+        self.heads = Heads(self.core.features, self.head_kinds, **kind)
+        if isinstance(controller, str):  # a core of the caller's keeps the weights that it has
+            reset(self.core, None)
+        self.heads.reset_parameters()
 
     def reset_parameters(
         self, generator: torch.Generator | None = None, biases: Mapping[str, float] | None = None
@@ -95,34 +99,43 @@ class StackCell(nn.Module):
 
     def forward(
         self, x: Tensor, state: State, live: Tensor | None = None, edit: Edit | None = None
-    ) -> tuple[Actions, Tensor, State]:
-        """x (B, input_size) -> the controller's actions and features, and the state after the step.
+    ) -> tuple[Tensor, Tensor, Actions, State]:
+        """x (B, input_size) -> y, the controller's features, all its actions, and the state after the step.
 
         Where `live` (B,) is false the step is padding: nothing changes and every action is 0.
         """
         start = state if edit is None else edit.state(state)
         features, h = self.core(torch.cat((x, start.r), -1), start.h)
         h = tuple(new.to(old.dtype) for new, old in zip(h, state.h, strict=True))  # under autocast
-        actions = self.act(features)
+        actions = self.act(features, like=state.r)
         if edit is not None:
             actions = edit.actions(actions)
+        memory, r = stepped(self.memory, start.memory, actions.instructions)
         if live is not None:
-            actions = Actions(
-                type(actions.instructions)(*(only_where(live, part) for part in actions.instructions)),
-                *(part if part is None else only_where(live, part) for part in actions[1:]),  # type: ignore[arg-type]  # only i and o may be None
+            h, memory, r = kept(live, (h, memory, r), (state.h, state.memory, state.r))
+            features, actions = tree_map(
+                lambda part: part if part is None else only_where(live, part), (features, actions)
             )
-        memory, r = stepped(self.memory, start.memory, actions.instructions, live)
-        if live is not None:
-            h, r = kept(live, (h, r), (state.h, state.r))
-        return actions, features, State(h, memory, r)
+        return actions.y, features, actions, State(h, memory, r)
 
-    def act(self, features: Tensor) -> Actions:
-        """What the heads say."""
-        said = self.heads(features)
+    def act(self, features: Tensor, like: Tensor) -> Actions:
+        """What the heads say, in the dtype of `like`: under autocast strengths keep full precision."""
+        raw = self.heads(features).to(like.dtype)
+        parts = raw.split([kind.size for kind in self.head_kinds.values()], -1)
+        said = {n: kind.value(part) for (n, kind), part in zip(self.head_kinds.items(), parts, strict=True)}
         names = tuple(self.memory.heads)
-        y = said["y"] if "y" in said else features.to(self.heads.weight.dtype)
         instructions = instructions_type(names)(*(said[name] for name in names))
+        y = said["y"] if "y" in said else features.to(like.dtype)
         return Actions(instructions, y, said.get("i"), said.get("o"))
+
+    @property
+    def any_weight(self) -> Tensor:
+        """A parameter, for the dtype and device that all of them have. A layer put in the place of the heads
+        need not have a weight."""
+        weight = getattr(self.heads, "weight", None)
+        if isinstance(weight, Tensor) and weight.is_floating_point():
+            return weight
+        return next((p for p in self.parameters() if p.is_floating_point()), torch.empty(0))
 
     @property
     def output_width(self) -> int:
@@ -144,7 +157,9 @@ def _memory(memory: str | Memory, size: int | None) -> Memory:
             raise BadInput(f"memory_size is missing: how wide are the vectors of the {memory}?")
         checks.positive("memory_size", size)
         memory = MEMORIES[memory](size)
-    elif size is not None and size != memory.width:
+    elif isinstance(memory, type) or not hasattr(memory, "width"):
+        raise BadInput(f"memory must be a name or a memory, such as Stack(4); got {memory!r}")
+    elif size not in (None, memory.width):
         raise BadInput(
             f"memory_size is {size}, but {memory} reads vectors of {memory.width}: leave memory_size out"
         )
@@ -155,6 +170,16 @@ def _memory(memory: str | Memory, size: int | None) -> Memory:
 
 def _core(controller: str | nn.Module, input_size: int, hidden_size: int | None, kind: dict[str, Any]) -> Any:
     if not isinstance(controller, str):
+        if not isinstance(controller, nn.Module) or not hasattr(controller, "features"):
+            raise BadInput(
+                "controller must be a name, or a module with features, init and forward, "
+                f"such as MGU({input_size}, 10); got {controller!r}"
+            )
+        if hidden_size not in (None, controller.features):
+            raise BadInput(
+                f"hidden_size is {hidden_size}, but the controller has {controller.features} features: "
+                "leave hidden_size out"
+            )
         return controller.to(**{name: value for name, value in kind.items() if value is not None})
     if controller not in CONTROLLERS:
         raise unknown("controller", controller, CONTROLLERS)
@@ -167,9 +192,12 @@ def _core(controller: str | nn.Module, input_size: int, hidden_size: int | None,
 
 def _heads(memory: Memory, output_size: int | None, buffered: bool) -> dict[str, Head]:
     """All heads of a network: the memory's strengths, those of the buffers, the memory's other heads, y."""
-    taken = {"i", "o", "y"} & set(memory.heads)
+    taken = sorted(TAKEN & set(memory.heads))
     if taken:
-        raise BadInput(f"{memory} has a head called {', '.join(taken)}: networks use i, o and y themselves")
+        raise BadInput(
+            f"{memory} has a head called {', '.join(taken)}: rename it, because traces have "
+            f"{', '.join(sorted(TAKEN))} of their own"
+        )
     strengths = {name: head for name, head in memory.heads.items() if isinstance(head, Strength)}
     buffers = {"i": Strength(bias=1.0), "o": Strength(bias=1.0)} if buffered else {}
     output = {} if output_size is None else {"y": Scores(output_size)}

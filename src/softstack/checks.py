@@ -5,6 +5,9 @@ an asynchronous assertion, which needs no synchronisation and fails as an index 
 and not at all inside torch.func transforms and torch.compile, where a tensor has no values to look at.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -62,7 +65,7 @@ def same_state(
     state: object, fresh: object, batch: tuple[int, ...], name: str = "state", cells: bool = False
 ) -> None:
     """A state against a fresh one for the same input: the same parts, of the same shapes, dtype and device.
-    The parts called memory, input and output may hold any number of cells."""
+    The parts called memory, input and output may hold any number of cells. A part may check more itself."""
     if isinstance(fresh, Tensor):
         if not isinstance(state, Tensor):
             raise BadInput(f"{name} must be a tensor; got {type(state).__name__}")
@@ -82,8 +85,8 @@ def same_state(
     for field, part, fresh_part in zip(fields, state, fresh, strict=True):
         of_cells = cells or field in ("memory", "input", "output")
         same_state(part, fresh_part, batch, f"{name}.{field}", of_cells)
-    if fields == ("V", "s"):
-        items(f"{name}.", *state, batch=batch, size=fresh[0].shape[-1])
+    if hasattr(state, "check"):
+        state.check(f"{name}.", fresh)
 
 
 def items(prefix: str, V: Tensor, s: Tensor, *, batch: tuple[int, ...], size: int) -> None:
@@ -96,9 +99,17 @@ def items(prefix: str, V: Tensor, s: Tensor, *, batch: tuple[int, ...], size: in
 
 
 def instructions(
-    v: Tensor, u: Tensor, d: Tensor, state: tuple[Tensor, Tensor], size: int, *, time: bool
+    v: Tensor,
+    u: Tensor,
+    d: Tensor,
+    state: tuple[Tensor, Tensor],
+    size: int,
+    *,
+    time: bool,
+    live: Tensor | None = None,
 ) -> None:
-    """v, u, d of one step, or of a sequence if `time`, against each other and against the state."""
+    """v, u, d of one step, or of a sequence if `time`, against each other and against the state. Where `live`
+    (B, T) is false they are padding, which may hold anything."""
     for name, x in (("v", v), ("u", u), ("d", d)):
         tensor(name, x)
     axes = ["T"] if time else []
@@ -109,11 +120,28 @@ def instructions(
     for name, x in (("u", u), ("d", d)):
         shape(name, x, f"({', '.join(batch + axes)})", v.shape[:-1], "v")
         same_kind(name, x, v)
-        strengths(name, x)
+        strengths(name, x if live is None else x.masked_fill(~live, 0.0))
     V, s = state
     same_kind("state.V", V, v)
     same_kind("state.s", s, v)
     items("state.", V, s, batch=tuple(v.shape[: len(batch)]), size=size)
+
+
+def sequences(memory: object, heads: Mapping[str, Any], parts: Mapping[str, Tensor]) -> None:
+    """The instructions of a memory with these heads, by name, each with a time axis: (B, T, ...)."""
+    if set(parts) != set(heads):
+        raise BadInput(f"{memory} is told {', '.join(heads)}; got {', '.join(parts)}")
+    for name, part in parts.items():
+        tensor(name, part)
+    name, head = next(iter(heads.items()))
+    steps = parts[name].shape[: parts[name].ndim - len(head.shape)]  # (B, T) or (T,)
+    axes = ["B", "T"][-len(steps) :]
+    if len(steps) not in (1, 2):
+        wanted = ", ".join(["T", *map(str, head.shape)])
+        raise BadInput(f"{name} must be (B, {wanted}) or ({wanted}); got {tuple(parts[name].shape)}")
+    for other, head in heads.items():
+        shown = f"({', '.join([*axes, *map(str, head.shape)])})"
+        shape(other, parts[other], shown, (*steps, *head.shape), name)
 
 
 def same_kind(name: str, x: Tensor, v: Tensor) -> None:

@@ -151,10 +151,11 @@ CONTROLLERS: dict[str, Callable[..., Any]] = {
 
 
 class Heads(nn.Linear):
-    """§2.2: all that a controller says in a step, by name, from one linear map.
+    """§2.2: the linear map behind all that a controller says in a step; each head has rows of its own.
 
     `heads` are those of its memory, in a buffered network (§2.3) also i and o, and y. Their rows lie in the
-    order of the names: strengths, vectors and choices, y.
+    order of the names: strengths, vectors and choices, y. The cell makes their values of what comes out, so
+    that this is a layer like any other: hooks see a tensor, and it can be replaced.
     """
 
     def __init__(self, features: int, heads: Mapping[str, Head], **kind: Any) -> None:
@@ -169,12 +170,6 @@ class Heads(nn.Linear):
         draw_weights(self, generator)
         for name, head in getattr(self, "heads", {}).items():  # nn.Linear draws once before there are any
             self.bias_of(name).fill_((biases or {}).get(name, head.bias))
-
-    def forward(self, features: Tensor) -> dict[str, Tensor]:  # type: ignore[override]  # split, not one tensor
-        raw = super().forward(features)
-        raw = raw.to(self.weight.dtype)  # under autocast: strengths in full precision
-        parts = zip(self.heads.items(), raw.split(list(self.sizes.values()), -1), strict=True)
-        return {name: head.value(part) for (name, head), part in parts}
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -133,14 +133,21 @@ class StackRNN(nn.Module):
         states = tuple(cell.init(batch, like) for cell in self.cells)
         return states[0] if len(states) == 1 else LayerStates(states)
 
-    def why_not(self, x: Tensor) -> str:
-        """Why the fused kernel does not fit this input; "" where it does."""
-        reasons = [fit.why_not(cell, x, x.shape[-2]) for cell in self.cells]
-        return next(filter(None, reasons), "")
-
-    def explain(self, x: Tensor) -> str:
-        """Which backend runs on this input, and why, in a sentence."""
-        return kernels.explain(self.backend, x, self.why_not(x))
+    def explain(
+        self, x: Tensor | PackedSequence, *, return_trace: bool = False, edit: Edit | None = None
+    ) -> str:
+        """Which backend runs on this input, and why, in a sentence; for each cell where they differ."""
+        x = checks.sequence(
+            x.data if isinstance(x, PackedSequence) else x, self.input_size, self.cell.any_weight
+        )
+        reason = _kept(return_trace, edit)
+        sentences = [
+            kernels.explain(self.backend, x, reason or fit.why_not(cell, x, x.shape[-2]))
+            for cell in self.cells
+        ]
+        if len(set(sentences)) == 1:
+            return sentences[0]
+        return "; ".join(f"cells[{k}]: {sentence}" for k, sentence in enumerate(sentences))
 
     @overload
     def forward(
@@ -182,7 +189,7 @@ class StackRNN(nn.Module):
         """
         if isinstance(x, PackedSequence):
             return self._packed(x, state, lengths, return_trace, edit)
-        x = checks.sequence(x, self.input_size, self.cell.heads.weight)
+        x = checks.sequence(x, self.input_size, self.cell.any_weight)
         fresh = self.init(tuple(x.shape[:-2]), x)
         if state is None:
             state = fresh
@@ -245,10 +252,12 @@ class StackRNN(nn.Module):
         outputs: list[Tensor] = []
         moments: list[Moment] = []
         for t, x_t in enumerate(x.unbind(-2)):
-            actions, features, state = cell(x_t, state, None if live is None else live[..., t], edit)
-            outputs.append(actions.y if live is None else only_where(live[..., t], actions.y))
+            live_t = None if live is None else live[..., t]
+            y_t, features, actions, state = cell(x_t, state, live_t, edit)
+            outputs.append(y_t)
             if return_trace:
-                moments.append(Moment(x_t, actions, features, state.r, cell.memory.contents(state.memory)))
+                contents = cell.memory.contents(state.memory)
+                moments.append(Moment(x_t, y_t, features, actions, state.r, contents))
         y = over_time(outputs, x, cell.output_width)
         return y, state, gather(moments, cell, x) if return_trace else None
 
@@ -260,8 +269,10 @@ class StackRNN(nn.Module):
         padded, sizes = pad_packed_sequence(x, batch_first=True)
         arguments: dict[str, Any] = dict(return_trace=return_trace, edit=edit)
         y, *rest = self.forward(padded, state, sizes, **arguments)
-        in_order = x.sorted_indices is None
-        return (pack_padded_sequence(y, sizes, batch_first=True, enforce_sorted=in_order), *rest)
+        if x.sorted_indices is not None:
+            y, sizes = y[x.sorted_indices], sizes[x.sorted_indices.cpu()]
+        data = pack_padded_sequence(y, sizes, batch_first=True).data
+        return (PackedSequence(data, x.batch_sizes, x.sorted_indices, x.unsorted_indices), *rest)
 
     def extra_repr(self) -> str:
         more = [f"backend={self.backend!r}"]
@@ -359,13 +370,11 @@ class BufferedStackRNN(nn.Module):
             output=empty(self.cell.output_width, batch, like),
         )
 
-    def why_not(self, x: Tensor) -> str:
-        """Why the fused kernel does not fit this input; "" where it does."""
-        return fit.why_not(self.cell, x, self._count(x.shape[-2]))
-
-    def explain(self, x: Tensor) -> str:
+    def explain(self, x: Tensor, *, return_trace: bool = False, edit: Edit | None = None) -> str:
         """Which backend runs on this input, and why, in a sentence."""
-        return kernels.explain(self.backend, x, self.why_not(x))
+        x = checks.sequence(x, self.input_size, self.cell.any_weight)
+        reason = _kept(return_trace, edit) or fit.why_not(self.cell, x, self._count(x.shape[-2]))
+        return kernels.explain(self.backend, x, reason)
 
     @overload
     def forward(
@@ -406,7 +415,7 @@ class BufferedStackRNN(nn.Module):
         A sequence of length L (`lengths`) puts only L items into its buffer and makes only steps(L) steps.
         `return_trace` and `edit` are as for StackRNN.
         """
-        x = checks.sequence(x, self.input_size, self.cell.heads.weight)
+        x = checks.sequence(x, self.input_size, self.cell.any_weight)
         T, batch = x.shape[-2], tuple(x.shape[:-2])
         fresh = self.init(batch, x)
         if state is None:
@@ -427,14 +436,14 @@ class BufferedStackRNN(nn.Module):
             live = None if counts is None else t < counts  # (B,)
             with full_precision(x):
                 input, x_t = buffers.take(input, i, live)
-            actions, features, network = self.cell(x_t, network, live, edit)
+            y_t, features, actions, network = self.cell(x_t, network, live, edit)
             assert actions.i is not None and actions.o is not None
             with full_precision(x):
-                output = buffers.give(output, actions.y, actions.o)
+                output = buffers.give(output, y_t, actions.o)
             i = actions.i if live is None else only_where(live, actions.i, i)
             if return_trace:
                 contents = self.cell.memory.contents(network.memory)
-                moments.append(Moment(x_t, actions, features, network.r, contents))
+                moments.append(Moment(x_t, y_t, features, actions, network.r, contents))
         state = BufferedState(network, input, i, output)
         y = self._read_off(output)
         return (y, state, gather(moments, self.cell, x)) if return_trace else (y, state)

@@ -54,8 +54,9 @@ class Moment(NamedTuple):
     """What a trace keeps of one step."""
 
     x: Tensor
-    actions: Actions
+    y: Tensor
     features: Tensor
+    actions: Actions
     r: Tensor
     contents: Contents
 
@@ -73,7 +74,7 @@ def gather(moments: list[Moment], cell: StackCell, x: Tensor) -> Trace:
     V, s = _contents([moment.contents for moment in moments], cell.memory, x)
     return Trace(
         x=over_time([moment.x for moment in moments], x, cell.input_size),
-        y=over_time([a.y for a in actions], x, cell.output_width),
+        y=over_time([moment.y for moment in moments], x, cell.output_width),
         instructions={
             name: over_time([getattr(a.instructions, name) for a in actions], x, *head.shape)
             for name, head in heads.items()

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad, relu
 
+from softstack import checks
 from softstack.memory.protocol import Batch, Head, Strength, Vector
 from softstack.memory.states import detached
 
@@ -35,6 +36,10 @@ class MemoryState(NamedTuple):
 
     def detach(self) -> "MemoryState":
         return detached(self)
+
+    def check(self, prefix: str, fresh: "MemoryState") -> None:
+        """Refuse vectors and strengths that do not belong together, or with a fresh state."""
+        checks.items(prefix, *self, batch=tuple(fresh.s.shape[:-1]), size=fresh.V.shape[-1])
 
     def compact(self) -> "MemoryState":
         """Without slots that are empty: N becomes the largest number of items that any sequence holds."""

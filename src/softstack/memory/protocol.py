@@ -8,7 +8,6 @@ figures, pages and diagnosis work from that alone. docs/add/memory.md has a memo
 from collections import namedtuple
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
@@ -16,6 +15,7 @@ from torch import Tensor
 
 Batch = tuple[int, ...]  # (B,), or () for one sequence
 Drawn = Literal["pile", "line", "cells"]
+TAKEN = frozenset("xyrVshio")  # names that a trace has for its own, so that no head may be called so
 State = Any  # a NamedTuple of tensors, each with the batch axes first
 
 
@@ -152,7 +152,7 @@ class Memory(Protocol):
 
     @property
     def heads(self) -> Mapping[str, Head]:
-        """What a controller must say in each step, by name. The names i, o and y are taken."""
+        """What a controller must say in each step, by name. The names x, y, r, V, s, h, i and o are taken."""
 
     @property
     def width(self) -> int:
@@ -182,7 +182,11 @@ class Instructions(NamedTuple):
     d: Tensor  # (B,) or (B, T)
 
 
-@cache
+_TYPES: dict[tuple[str, ...], Any] = {Instructions._fields: Instructions}
+
+
 def instructions_type(names: tuple[str, ...]) -> Any:
     """The NamedTuple that a memory with heads of these names is given in a step."""
-    return Instructions if names == Instructions._fields else namedtuple("Instructions", names)
+    if names not in _TYPES:
+        _TYPES[names] = namedtuple("Instructions", names)
+    return _TYPES[names]
