@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.func import functional_call, stack_module_state, vmap
 from torch.nn.functional import cross_entropy
 
-from softstack import kernels
+from softstack import fit, kernels
 from softstack.errors import BadInput
 from softstack.lab import tasks
 from softstack.lab.tasks.data import Dataset, Split, one_hot
@@ -25,13 +25,16 @@ from softstack.lab.training.conditions import Condition, Network
 from softstack.lab.training.draws import initial, stacked, stream
 from softstack.lab.training.epochs import Epoch
 from softstack.lab.training.losses import LOSSES
+from softstack.networks import BufferedStackRNN
 
 Parameters = dict[str, Tensor]  # each with a leading axis of P
 
 
 def kernel_for(network: Network, x: Tensor) -> str:
     """Which implementation runs for inputs like x (..., T, K): 'cpu', 'gpu' or 'reference'."""
-    return kernels.choose(network.backend, x, network.why_not(x))
+    T = x.shape[-2]
+    steps = network.steps(T) if isinstance(network, BufferedStackRNN) else T
+    return kernels.choose(network.backend, x, fit.why_not(network.cell, x, steps))
 
 
 def outputs(network: Network, parameters: Parameters, x: Tensor, letters: int) -> Tensor:
