@@ -66,9 +66,7 @@ def test_accuracy_is_over_scored_positions_and_the_whole_alphabet():
     "condition",
     [
         SMALL,
-        replace(
-            SMALL, controller="mlp", task="parenthesis", memory="queue"
-        ),  # no kernel: vmap of the reference
+        replace(SMALL, controller="mlp", task="parenthesis", memory="queue"),  # vmap of the reference
         replace(SMALL, controller="mlp", task="xor", buffered=True, steps_per_symbol=2),
     ],
     ids=["fused", "reference", "reference, buffered"],
