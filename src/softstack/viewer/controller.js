@@ -74,12 +74,11 @@ const HEADS_SAID = {
 };
 
 function headsSaid(network, run, t) {
-  const said = network.heads.flatMap((head) =>
-    HEADS_SAID[head.kind] ? [HEADS_SAID[head.kind](head, run.said[head.name][t])] : [],
-  );
+  const said = network.heads.filter(({ kind }) => HEADS_SAID[kind]);
   if (!said.length) return "";
-  const text = said.join(", ");
-  return `${text[0].toUpperCase()}${text.slice(1)}.`;
+  const text = said.map((head) => HEADS_SAID[head.kind](head, run.said[head.name][t])).join(", ");
+  const named = said[0].verb === said[0].name; // a name stays as it is
+  return `${named ? text[0] : text[0].toUpperCase()}${text.slice(1)}.`;
 }
 
 // The state that is drawn: of forward.js's own controllers what they keep, of others their features.
