@@ -6,7 +6,7 @@ const gauge = (name, note) => {
   const node = el(
     "div",
     { class: "gauge", title: note },
-    el("span", {}, name),
+    el("span", { title: name }, name),
     el("span", { class: "track", "aria-hidden": "true" }, fill),
     number,
   );
@@ -105,7 +105,7 @@ class ControllerView {
     const widest = Math.max(...[...names, ...Object.keys(states)].map((name) => name.length), 0);
     this.node = el(
       "div",
-      { class: "card controller", style: `--name:${clipped(0.54 * widest, 3.6, 7)}rem` },
+      { class: "card controller", style: `--name:${clipped(0.62 * widest, 3.6, 7)}rem` },
       el("h3", {}, "Controller", el("small", {}, network.controller)),
       ...[...this.heads, this.wasRead, ...this.states].map((part) => part.node),
     );
