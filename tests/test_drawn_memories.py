@@ -75,9 +75,9 @@ def test_numbers_outside_the_colours_are_scaled_into_them():
 
 
 SENTENCES = {
-    "register": lambda t, trace: f"Write {trace.write[1, t]:.2f}. The register holds 1.00 in 1 cell.",
+    "register": lambda t, trace: f"write {trace.write[1, t]:.2f}. The register holds 1.00 in 1 cell.",
     "superposition": lambda t, trace: (
-        f"Act {('push', 'pop', 'no-op')[int(trace.act[1, t].argmax())]} "
+        f"act {('push', 'pop', 'no-op')[int(trace.act[1, t].argmax())]} "
         f"({100 * trace.act[1, t].max():.0f} %). The superposition holds {trace.s[1, t].sum():.2f} in "
         f"{int((trace.s[1, t] > 0).sum())} cell"
     ),
@@ -118,7 +118,7 @@ def test_heads_of_every_kind_are_drawn(browser, tmp_path):
     ]
     page, errors = shown(browser, ss.show(trace).text, tmp_path)
     first, second = trace.open[0].tolist()
-    assert f"Open {first:.2f} and {second:.2f}. The gates holds 1.00 in 1 cell." in page.inner_text(".words")
+    assert f"open {first:.2f} and {second:.2f}. The gates holds 1.00 in 1 cell." in page.inner_text(".words")
     assert page.locator(".several .gauge output").all_inner_texts() == [f"{first:.2f}", f"{second:.2f}"]
     bars = page.locator(".state:has(span:text-is('raw')) b").all()
     drawn = [float(bar.evaluate("b => b.style.transform.slice(7, -1)")) for bar in bars]
@@ -179,7 +179,7 @@ def test_what_is_no_number_is_shown(browser, tmp_path):
         page.keyboard.press("ArrowRight")
     page.keyboard.press("Home")
     page.keyboard.press("ArrowRight")
-    assert "Write NaN." in page.inner_text(".words")
+    assert "write NaN." in page.inner_text(".words")
     assert not errors
     page.close()
     seen = figures.observe(network(), condition(), list("01"))

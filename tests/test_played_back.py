@@ -88,7 +88,7 @@ def test_a_buffered_network_is_played_back_with_its_buffers(opened, untrained):
     letters = torch.eye(3)[[1, 1, 0, 1] + [2] * 8]  # padded as in training
     with torch.no_grad():
         y, _, trace = store.network(run)(letters, return_trace=True)
-    assert f"Write {trace.write[4]:.2f}, takes {trace.i[4]:.2f}, gives {trace.o[4]:.2f}." in page.inner_text(
+    assert f"write {trace.write[4]:.2f}, takes {trace.i[4]:.2f}, gives {trace.o[4]:.2f}." in page.inner_text(
         ".words"
     )
     taken = float(trace.i[:4].sum())

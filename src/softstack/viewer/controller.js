@@ -6,7 +6,7 @@ const gauge = (name, note) => {
   const node = el(
     "div",
     { class: "gauge", title: note },
-    el("span", {}, name),
+    el("span", { title: name }, name),
     el("span", { class: "track", "aria-hidden": "true" }, fill),
     number,
   );
@@ -74,12 +74,11 @@ const HEADS_SAID = {
 };
 
 function headsSaid(network, run, t) {
-  const said = network.heads.flatMap((head) =>
-    HEADS_SAID[head.kind] ? [HEADS_SAID[head.kind](head, run.said[head.name][t])] : [],
-  );
+  const said = network.heads.filter(({ kind }) => HEADS_SAID[kind]);
   if (!said.length) return "";
-  const text = said.join(", ");
-  return `${text[0].toUpperCase()}${text.slice(1)}.`;
+  const text = said.map((head) => HEADS_SAID[head.kind](head, run.said[head.name][t])).join(", ");
+  const named = said[0].verb === said[0].name; // a name stays as it is
+  return `${named ? text[0] : text[0].toUpperCase()}${text.slice(1)}.`;
 }
 
 // The state that is drawn: of forward.js's own controllers what they keep, of others their features.
@@ -106,7 +105,7 @@ class ControllerView {
     const widest = Math.max(...[...names, ...Object.keys(states)].map((name) => name.length), 0);
     this.node = el(
       "div",
-      { class: "card controller", style: `--name:${clipped(0.54 * widest, 3.6, 7)}rem` },
+      { class: "card controller", style: `--name:${clipped(0.62 * widest, 3.6, 7)}rem` },
       el("h3", {}, "Controller", el("small", {}, network.controller)),
       ...[...this.heads, this.wasRead, ...this.states].map((part) => part.node),
     );

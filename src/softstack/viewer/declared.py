@@ -80,5 +80,7 @@ def described(memory: Memory, *, buffered: bool = False) -> dict[str, Any]:
 
 
 def words_for(memory: Memory) -> str:
-    """Such as "stack of vectors of 2"."""
-    return "no memory" if memory.name == "none" else f"{memory.name} of vectors of {memory.width}"
+    """Such as "stack of 2": its name, and the numbers in a cell."""
+    if memory.name == "none":
+        return "no memory"
+    return f"{memory.name} of {memory.contents(memory.init(())).V.shape[-1]}"

@@ -26,7 +26,7 @@ from softstack.lab.tasks.formula import Formula
 from softstack.lab.tasks.parenthesis import Parenthesis
 from softstack.lab.tasks.reversal import Reversal
 from softstack.lab.tasks.xor import Xor
-from softstack.viewer.declared import described
+from softstack.viewer.declared import described, words_for
 
 EXAMPLES = 300  # of a task that the page cannot sample by itself
 
@@ -79,9 +79,8 @@ def _network(run: store.Run, note: str, first: Sequence[str]) -> dict[str, Any]:
     c = run.condition
     network = store.network(run)
     cell = network.cell
-    memory = "no memory" if cell.memory.name == "none" else f"{cell.memory.name} of {cell.memory.width}"
     controller = c.controller.upper() if c.controller in ("mlp", "rnn", "gru", "lstm") else c.controller
-    words = f"{'buffered, ' if c.buffered else ''}{controller} controller, {memory}"
+    words = f"{'buffered, ' if c.buffered else ''}{controller} controller, {words_for(cell.memory)}"
     title = words[0].upper() + words[1:]
     facts = [f"seed {run.seed}", f"dev {run.result['dev']:.1%}", f"test {run.result['test']:.1%}"]
     label = [f"{_title(tasks.find(c.task))}: {title}", note, facts[0], facts[2]]
