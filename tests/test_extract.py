@@ -18,7 +18,7 @@ from softstack.formal.merging import merged
 from softstack.formal.transducer import Rule, Transducer
 from softstack.lab import tasks
 from softstack.lab.cli.main import main
-from softstack.lab.explain.compiled import MACHINES, compile_task
+from softstack.lab.explain.compiled import compile_task
 from softstack.lab.explain.extract import extract
 from softstack.lab.explain.fidelity import Share, answers
 from softstack.lab.training.conditions import Condition
@@ -26,6 +26,7 @@ from softstack.lab.training.train import initial
 from strategies import dense
 
 BRACKETS = [("(", ")"), ("[", "]")]
+MACHINES = {name: tasks.machine_of(task) for name, task in tasks.TASKS.items()}
 
 
 # --- equivalence ------------------------------------------------------------------------------------------
