@@ -128,7 +128,7 @@ def test_table_does_only_what_is_missing(softstack, monkeypatch):
         Condition(**{**vars(c), "train_size": 20, "dev_size": 5, "test_size": 5, "max_epochs": 1})
         for c in TABLE_1
     ]
-    monkeypatch.setattr("softstack.lab.cli.main.TABLE_1", small)
+    monkeypatch.setattr("softstack.lab.cli.table.TABLE_1", small)
     monkeypatch.setattr("softstack.lab.reports.table1.TABLE_1", small)
     arguments = ("table", "--rows", "2", "delayed_xor", "--trials", "2", "--engine", "inline", "--out", "t")
     code, out, err = softstack(*arguments)

@@ -12,13 +12,13 @@ from softstack.controllers import Actions
 from softstack.formal.running import looks, transduced
 from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
-from softstack.lab.cli.main import main
 from softstack.lab.explain import ablation
 from softstack.lab.explain.compiled import compile_task
 from softstack.lab.explain.diagnosis import VERDICTS, diagnose, judge, predict_fall
 from softstack.lab.training.conditions import Condition, build
 from softstack.lab.training.train import initial
 from softstack.memory import MemoryState
+from softstack_command import main
 
 STACK, MEMORY, IGNORED = VERDICTS
 MACHINES = {name: tasks.machine_of(task) for name, task in tasks.TASKS.items()}

@@ -9,8 +9,8 @@ from hypothesis import given
 from softstack.formal import drawing
 from softstack.formal.machines import PDTS
 from softstack.formal.transducer import Rule, Transducer
-from softstack.lab.cli.main import main
 from softstack.lab.tasks import TASKS
+from softstack_command import main
 from strategies import PATIENT, sparse
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -8,12 +8,12 @@ import psutil
 import pytest
 
 from softstack.errors import BadInput
-from softstack.lab.cli.main import main as cli
 from softstack.lab.sweeps import jobs
 from softstack.lab.sweeps import workers as clusters
 from softstack.lab.sweeps.plans import Sweep
 from softstack.lab.sweeps.workers import Engine
 from softstack.lab.training.conditions import Condition
+from softstack_command import main as cli
 
 SMALL = Condition("reversal", "linear", "stack", train_size=20, dev_size=5, test_size=5, max_epochs=2)
 FILE = """

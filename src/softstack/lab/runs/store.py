@@ -7,7 +7,7 @@
         trainer.safetensors    the optimiser, the order of batches and the stopping rule after the last epoch
         result.json            dev and test accuracy, and digests of the files above; the same bytes whenever
                                the same trial is run again
-        provenance.json        what differs between runs of a trial: commit, versions, device, time
+        provenance.json        what differs between runs of a trial: commit, versions, plugins, device, time
     ROOT/<condition>/seed-<n>.unfinished/
         the first two and trainer.safetensors, as of an epoch in the middle of the training
 
@@ -38,6 +38,7 @@ import torch
 
 import softstack
 from softstack.errors import BadInput
+from softstack.lab import plugins
 from softstack.lab.runs.disk import read, sync, write_all
 from softstack.lab.runs.disk import write as write
 from softstack.lab.training import resume
@@ -187,7 +188,9 @@ def files(trial: Trial) -> Files:
         "test": trial.test,
         "sha256": {name: digest(content) for name, content in hashed.items()},
     }
-    source = {**provenance(device), "seconds": trial.seconds}
+    c = trial.condition
+    own = [plugin._asdict() for plugin in plugins.needed(c.task, c.memory, c.controller)]
+    source = {**provenance(device), "plugins": own, "seconds": trial.seconds}
     return {**hashed, "result.json": _json(result), "provenance.json": _json(source)}
 
 
@@ -240,6 +243,8 @@ def _load(path: Path) -> Run:
     if names > set(given):
         absent = sorted(names - set(given))
         raise BadInput(f"{path / 'config.toml'} lacks {', '.join(absent)}: it was damaged")
+    source = dict(json.loads(read(path / "provenance.json", MOST_TEXT)))
+    plugins.require(given, source.get("plugins", ()), str(path))
     condition = Condition.from_dict(given, str(path / "config.toml"))
     result = json.loads(read(path / "result.json", MOST_TEXT))
     sums = dict(result.pop("sha256"))
@@ -259,8 +264,7 @@ def _load(path: Path) -> Run:
     epochs = [json.loads(line) for line in found["metrics.jsonl"].decode().splitlines()]
     if len(epochs) != result["epochs"] or not all(0 <= result[split] <= 1 for split in ("dev", "test")):
         raise BadInput(f"{path / 'result.json'} is not what was written: it was damaged, train it again")
-    source = json.loads(read(path / "provenance.json", MOST_TEXT))
-    return Run(path, condition, seed, result, epochs, dict(source))
+    return Run(path, condition, seed, result, epochs, source)
 
 
 def network(run: Run) -> StackRNN | BufferedStackRNN:

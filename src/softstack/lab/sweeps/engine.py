@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import torch
 
 from softstack.errors import BadInput
+from softstack.lab import plugins
 from softstack.lab.runs import store
 from softstack.lab.sweeps import workers as clusters
 from softstack.lab.sweeps.workers import Engine
@@ -110,12 +111,14 @@ def work(
 
 
 def _remote(
-    number: int, unit: Unit, begun: list[bytes], root: str, token: str, every: float
-) -> tuple[dict[int, store.Files], float]:
+    number: int, unit: Unit, begun: list[bytes], root: str, token: str, every: float,
+    sent: list[plugins.Source],
+) -> tuple[dict[int, store.Files], float]:  # fmt: skip
     """What a worker does. Whether it sees the run root it knows by a file that the driver put there."""
     from distributed import get_worker
 
     torch.set_num_threads(1)
+    plugins.receive(sent)
     worker = get_worker()
     states = [resume.loads(content, unit.condition, "a state from the driver") for content in begun]
     shared = Path(root) if (Path(root) / _token(token)).is_file() else None
@@ -274,7 +277,7 @@ def _submit(client: Any, number: int, unit: Unit, worker: str, engine: Engine, r
     states = [store.resumable(root, unit.condition, seed) for seed in unit.seeds]
     begun = [resume.dumps(state) for state in states if state]
     return client.submit(
-        _remote, number, unit, begun, str(root.absolute()), token, engine.every,
+        _remote, number, unit, begun, str(root.absolute()), token, engine.every, plugins.sources(),
         pure=False, workers=[worker], allow_other_workers=False,
     )  # fmt: skip
 

@@ -70,7 +70,7 @@ def find(name: str) -> Task:
     if "->" in name or "→" in name:
         return of_text(name)
     if name not in TASKS:
-        raise unknown("task", name, TASKS)
+        raise BadInput(f"{unknown('task', name, TASKS)}; one of your own needs --plugin FILE.py")
     return TASKS[name]
 
 
