@@ -80,6 +80,8 @@ WITH_WORKERS = (
     "figures",
 )  # these train in local workers, unless told otherwise
 
+PLUGIN = "a file, FILE.py, with tasks, memories or controllers of your own; may be given several times"
+
 app = App(
     name="softstack",
     version=lambda: metadata.version("softstack"),
@@ -94,9 +96,12 @@ for _name, (_place, _summary) in COMMANDS.items():
     app.command(f"{CLI}.{_place}", name=_name, help=_summary)
 # Takes --plugin out of the line and leaves the rest as it is. It knows no command, so that it imports none.
 launcher = App(
-    help_flags=(), version_flags=(), end_of_options_delimiter="", default_parameter=Parameter(negative=()),
+    help_flags=(),
+    version_flags=(),
+    end_of_options_delimiter="\0",  # which no word can be: -- is for the command
+    default_parameter=Parameter(negative=()),
     suppress_keyboard_interrupt=False,
-)  # fmt: skip
+)
 errors = Console(stderr=True)
 
 
@@ -104,9 +109,7 @@ errors = Console(stderr=True)
 @app.meta.default  # for its line on every page of help
 def run(
     *words: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
-    plugin: Annotated[
-        list[Path] | None, Parameter(help="FILE.py with tasks, memories or controllers")
-    ] = None,
+    plugin: Annotated[list[Path] | None, Parameter(help=PLUGIN)] = None,
 ) -> None:
     if words and words[0] in COMMANDS:
         if words[0] in WITH_WORKERS and not any(word.startswith("--engine") for word in words):
