@@ -36,7 +36,7 @@ def test_a_dry_run_shows_the_job_script_and_submits_nothing(tmp_path, monkeypatc
         cli(["sweep", "mine.toml", "--engine", "slurm", "--dry-run"])
     assert not stop.value.code
     out = capsys.readouterr().out
-    assert "3 of 3 trials to train under runs/mine, in 1 blocks" in out
+    assert "3 of 3 trials to train under runs/mine, in 1 block" in out
     for line in ("#SBATCH -p short", "#SBATCH --mem=2G", "#SBATCH -t 00:10:00", "#SBATCH --exclusive"):
         assert line in out
     assert "export OMP_NUM_THREADS=1" in out

@@ -184,7 +184,7 @@ def test_a_file_comes_back_as_it_was_written(name, tmp_path):
             r"data.tsv, line 2: expected input symbols, one tab, target symbols; found 0 tabs",
         ),
         ("1 0\t1 1\t0\n", r"line 1: .*found 2 tabs"),
-        ("1 0\t1\n", r"line 1: 2 input symbols but 1 targets: give one target an input symbol"),
+        ("1 0\t1\n", r"line 1: 2 input symbols but 1 target: give one target for each input symbol"),
         ("1 2\t1 1\n", r"line 1: '2' is not an input symbol of xor: accepted are 0 1, separated by spaces"),
         (
             "1 0\t1 2\n",
@@ -192,7 +192,7 @@ def test_a_file_comes_back_as_it_was_written(name, tmp_path):
         ),
         ("\t\n", r"holds no example"),
         ("\t1\n", r"line 1: the input is empty: give at least one of 0 1"),
-        ("", r"holds no example: write one a line"),
+        ("", r"holds no example: write one per line"),
         ("1 0\t_ _\n", r"scores nothing: every target is '_'"),
     ],
 )

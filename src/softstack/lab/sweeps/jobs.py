@@ -19,6 +19,7 @@ from softstack.lab.sweeps.engine import Failure, Unit, run
 from softstack.lab.sweeps.plans import Sweep
 from softstack.lab.sweeps.workers import Engine
 from softstack.lab.training.conditions import Condition, build, shapes
+from softstack.words import counted
 
 BLOCKS = {"cpu": 50, "cuda": 1000}  # trials that train best together
 LEAST = 10  # trials below which a block costs more than it gains in balance
@@ -39,7 +40,8 @@ def train_missing(
     sweep = Sweep(name, tuple(conditions), tuple(seeds))
     done = run_sweep(root, sweep, Engine(where))
     if done.failed:
-        raise BadInput(f"{len(done.failed)} blocks of trials failed: see {', '.join(map(str, done.failed))}")
+        blocks = counted(len(done.failed), "block")
+        raise BadInput(f"{blocks} of trials failed: see {', '.join(map(str, done.failed))}")
     return done.trained
 
 
