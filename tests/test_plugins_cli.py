@@ -123,6 +123,21 @@ def test_without_the_plugin_a_sentence_names_it(softstack, forget):
     assert (code, "unknown task 'cpoy': did you mean 'copy'?" in err) == (2, True)
 
 
+def test_a_changed_plugin_is_said(softstack, forget):
+    Path("mine.py").write_bytes(COPY.read_bytes())
+    code, out, _ = softstack("train", "copy", "--controller", "linear", *OPTIONS, "--plugin", "mine.py")
+    run_dir = out.split()[0]
+    assert softstack("evaluate", run_dir, "--plugin", "mine.py")[2] == ""
+    forget()
+    Path("mine.py").write_bytes(COPY.read_bytes() + b"# once more\n")
+    code, _, err = softstack("evaluate", run_dir, "--plugin", "mine.py")
+    assert code == 0
+    assert (
+        err.strip()
+        == f"softstack: {Path('mine.py').resolve()} has changed since {run_dir} was trained with it"
+    )
+
+
 def test_sweep_status_runs_and_compare(softstack, forget, tmp_path):
     """By the installed command, with two workers of its own; then every question about what they made."""
     Path("mine.toml").write_text(SWEEP)

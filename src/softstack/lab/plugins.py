@@ -121,6 +121,12 @@ def require(condition: Mapping[str, Any], recorded: Iterable[Mapping[str, Any]],
             raise BadInput(f"{where} needs the {kind} {name!r} of a plugin: {' and '.join(advice)}")
 
 
+def changed(recorded: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The files of loaded plugins that are not what they were when a run recorded them."""
+    digests = {plugin.name: plugin.digest for plugin in _plugins}
+    return [str(p["path"]) for p in recorded if digests.get(p["name"], p["digest"]) != p["digest"]]
+
+
 def _known(kind: str, name: Any) -> bool:
     if kind == "task":
         try:
@@ -131,9 +137,9 @@ def _known(kind: str, name: Any) -> bool:
 
 
 def _install(source: Source) -> Plugin:
-    module = None if source.content is not None else _imported(source)
-    content = source.content if module is None else Path(str(module.__file__)).read_bytes()
-    plugin = Plugin(source.name, source.path, hashlib.sha256(content or b"").hexdigest())
+    module = _imported(source) if source.content is None else None
+    content = source.content or (Path(module.__file__).read_bytes() if module and module.__file__ else b"")
+    plugin = Plugin(source.name, source.path, hashlib.sha256(content).hexdigest())
     for other in _plugins:
         if other.name == plugin.name and other.digest == plugin.digest:
             return other
@@ -141,9 +147,7 @@ def _install(source: Source) -> Plugin:
             raise BadInput(f"{plugin.path} has changed since this process loaded it: start the process anew")
         if other.name == plugin.name:
             raise BadInput(f"{other.path} and {plugin.path} are two plugins called {plugin.name}: rename one")
-    if module is None:
-        module = _executed(source.name, source.path, content or b"")
-    contents = checked(module, f"the plugin {source.path}")
+    contents = checked(module or _executed(source.name, source.path, content), f"the plugin {source.path}")
     for attribute, entries in contents.items():
         REGISTRIES[attribute].entries.update(entries)
     names = {(REGISTRIES[attribute].kind, name) for attribute in contents for name in contents[attribute]}

@@ -6,7 +6,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from softstack.lab import tasks
+from softstack.lab import plugins, tasks
+from softstack.lab.cli.screen import say
 from softstack.lab.runs import store
 from softstack.lab.tasks.data import Split, read_tsv
 from softstack.lab.training.train import accuracies, encoded, examples
@@ -32,7 +33,7 @@ def evaluate(
     run_dir
         the directory of one trial, as `softstack train` prints it
     data
-        a file with one example a line: input symbols, a tab, target symbols, separated by spaces, `_` where
+        a file with one example per line: input symbols, a tab, target symbols, separated by spaces, `_` where
         nothing is scored; `softstack sample` writes such files
     split
         train, dev or test, as the trial had it
@@ -40,6 +41,8 @@ def evaluate(
         print JSON; "accuracy" is in [0, 1]
     """
     run = store.load(run_dir)
+    for path in plugins.changed(run.provenance.get("plugins", ())):
+        say(f"{path} has changed since {run_dir} was trained with it")
     network = store.network(run)
     task = tasks.find(run.condition.task)
     strings = examples(run.condition, run.seed, split) if data is None else read_tsv(data, task)

@@ -87,8 +87,8 @@ class Transduction:
         return word
 
     def example(self, symbols: tuple[str, ...]) -> Example:
-        said = list(chain.from_iterable(transduced(self.machine, symbols)))[: len(symbols)]
-        return Example(symbols, (*said, *[None] * (len(symbols) - len(said))))
+        output = list(chain.from_iterable(transduced(self.machine, symbols)))[: len(symbols)]
+        return Example(symbols, (*output, *[None] * (len(symbols) - len(output))))
 
 
 @lru_cache(maxsize=64)
