@@ -11,16 +11,16 @@ from softstack.cell import Actions, State
 from softstack.formal.running import looks, transduced
 from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
-from softstack.lab.cli.main import main
 from softstack.lab.explain import ablation
-from softstack.lab.explain.compiled import MACHINES, compile_task
+from softstack.lab.explain.compiled import compile_task
 from softstack.lab.explain.diagnosis import diagnose, judge, predict_fall, verdicts
-from softstack.lab.tasks import lengths
 from softstack.lab.training.conditions import Condition, build
 from softstack.lab.training.draws import initial
 from softstack.memory import Instructions, MemoryState, NoMemory, Queue, Stack
+from softstack_command import main
 
 STACK, MEMORY, IGNORED = verdicts(Stack(2))
+MACHINES = {name: tasks.machine_of(task) for name, task in tasks.TASKS.items()}
 REGISTER = Transducer.parse("""
     start q
     q -> q   0 : 0 , $ -> $ 0
@@ -154,11 +154,11 @@ def test_looks_by_hand():
     assert looks(MACHINES["xor"], "101") == [(0, 0)] * 3
 
 
-@pytest.mark.parametrize("task", lengths.BUILDERS)
+@pytest.mark.parametrize("task", tasks.TASKS)
 @pytest.mark.parametrize("length", [2, 20, 101, 1000])
 def test_long_strings_are_of_the_task(task, length):
     """The task's machine reads each to its end, and says its targets; lengths are what was asked for."""
-    for symbols, target in lengths.draw(task, np.random.default_rng(length), 20, length):
+    for symbols, target in tasks.of_length(tasks.TASKS[task], np.random.default_rng(length), 20, length):
         said = transduced(MACHINES[task], symbols)
         assert len(said) == len(symbols)
         assert all(t is None or s[-1] == t for s, t in zip(said, target, strict=True))
@@ -168,7 +168,10 @@ def test_long_strings_are_of_the_task(task, length):
 def test_random_formulas_are_uniform_over_shapes():
     """The 5 shapes of formulas with 4 values, by the cycle lemma equally likely."""
     rng = np.random.default_rng(0)
-    drawn = ["".join("v" if s in "TF" else "o" for s in lengths.formula(rng, 7)) for _ in range(5000)]
+    drawn = [
+        "".join("v" if s in "TF" else "o" for s in tasks.TASKS["formula"].of_length(rng, 7))
+        for _ in range(5000)
+    ]
     shapes = {shape: drawn.count(shape) for shape in set(drawn)}
     assert len(shapes) == 5
     assert all(900 < n < 1100 for n in shapes.values())

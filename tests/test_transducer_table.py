@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from softstack.lab.cli.main import main
 from softstack.lab.explain import transducer_table
 from softstack.lab.training.conditions import TABLE_1
+from softstack_command import main
 
 
 def test_which_networks_are_in_it():

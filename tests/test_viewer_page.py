@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import pytest
 
 from browser import REVERSAL, XOR, needs_chromium, row
-from softstack.formal.transducer import Transducer
 from softstack.lab.reports import figures
 from softstack.lab.runs import store
 from softstack.lab.tasks import TASKS
@@ -182,14 +181,11 @@ def test_a_task_that_the_page_does_not_know_comes_with_examples(opened, untraine
     assert row(page, "target") != []
 
 
-def test_a_task_may_be_that_of_a_machine(opened, untrained, monkeypatch):
+def test_a_task_may_be_that_of_a_machine(opened, untrained):
     """Targets of typed strings are what the machine writes, symbol after symbol, an ε-move's too."""
 
-    class OfMachine(Copy):
-        machine = Transducer.parse("start q\nq -> r   1 : 1\nq -> q   0 : ε\nr -> q   ε : 0")
-
-    monkeypatch.setitem(TASKS, "copy", OfMachine())
-    page = opened([untrained(Condition("copy", "linear", "stack"), 3)], "#input=0+1+0+0+1&step=2")
+    machine = "start q\nq -> r   1 : 1\nq -> q   0 : ε\nr -> q   ε : 0"
+    page = opened([untrained(Condition(machine, "linear", "stack"), 3)], "#input=0+1+0+0+1&step=2")
     assert row(page, "target") == ["1", "0", "1", "0", "·"]
     assert page.locator(".transducer .moves code").all_inner_texts() == ["1 : 1", "ε : 0"]
 

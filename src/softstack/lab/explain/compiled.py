@@ -8,7 +8,6 @@ import torch
 
 from softstack.errors import BadInput, unknown
 from softstack.formal.compiler import Compiled, compiled
-from softstack.formal.machines import PDTS, dyck
 from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
 from softstack.lab.runs import store
@@ -17,20 +16,17 @@ from softstack.lab.training.draws import encoded, examples
 from softstack.lab.training.population import accuracies
 from softstack.lab.training.train import Trial
 
-MACHINES: dict[str, Transducer] = {
-    **PDTS,
-    "parenthesis": dyck([("(", ")"), ("[", "]")], blank="_"),
-}
-"""A machine for each task, which writes one symbol for each that it reads, as targets are laid out."""
 
-
-def find(given: str) -> tuple[Transducer, str]:
+def find(name: str) -> tuple[Transducer, str]:
     """A machine by the name of its task, or from a file; and the task it is, which may be its own text."""
-    if given in MACHINES:
-        return MACHINES[given], given
-    path = Path(given)
+    machines = {task: machine for task in tasks.TASKS if (machine := tasks.machine_of(tasks.TASKS[task]))}
+    if name in machines:
+        return machines[name], name
+    path = Path(name)
     if not path.is_file():
-        raise unknown("machine", given, [*MACHINES, "a file with a pushdown transducer"])
+        if name in tasks.TASKS:
+            raise BadInput(f"the task {name!r} has no machine: name a file with a pushdown transducer")
+        raise unknown("machine", name, [*machines, "a file with a pushdown transducer"])
     try:
         machine = Transducer.parse(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:

@@ -16,8 +16,6 @@ from torch.nn.functional import one_hot
 from softstack.formal.running import looks
 from softstack.lab import tasks
 from softstack.lab.explain.ablation import BENEATH, NOTHING, READS, STATE, WHOLE, Network, edits, run
-from softstack.lab.explain.compiled import MACHINES
-from softstack.lab.tasks import lengths
 from softstack.lab.tasks.data import Dataset, Example
 from softstack.lab.training.conditions import Condition
 from softstack.lab.training.draws import encoded, examples, stream
@@ -223,12 +221,14 @@ def accuracy_at(network: Network, condition: Condition, strings: Sequence[Exampl
 
 
 def _by_length(network: Network, condition: Condition, seed: int) -> list[tuple[int, float]]:
-    base = tasks.find(condition.task).length("train")
+    task = tasks.find(condition.task)
+    base = task.length("train")
     rng = stream(seed, "test")
     measured = []
     for factor in FACTORS:
-        given = lengths.draw(condition.task, rng, 50, factor * base)
-        measured.append((factor * base, accuracy_at(network, condition, given)))
+        given = tasks.of_length(task, rng, 50, factor * base)
+        if given:
+            measured.append((factor * base, accuracy_at(network, condition, given)))
     return measured
 
 
@@ -236,12 +236,14 @@ def _by_look(
     task: str, given: Sequence[Example], right: Sequence[Sequence[bool]]
 ) -> tuple[list[Bin], list[Bin]]:
     """Accuracy by how deep the stack of the task's machine is where it writes the answer, and by how long ago
-    the symbol that it looks at was pushed. Nothing for a task without a machine of its own."""
-    if task not in MACHINES:
+    the symbol that it looks at was pushed. Nothing for a task without a machine, or one that is a machine:
+    that may write more or less than one symbol for each that it reads."""
+    machine = tasks.machine_of(tasks.TASKS[task]) if task in tasks.TASKS else None
+    if machine is None:
         return [], []
     found: tuple[dict[int, list[bool]], dict[int, list[bool]]] = (defaultdict(list), defaultdict(list))
     for example, row in zip(given, right, strict=True):
-        for j, look in enumerate(looks(MACHINES[task], example.input)):
+        for j, look in enumerate(looks(machine, example.input)):
             if example.target[j] is not None:
                 for measure, into in zip(look, found, strict=True):
                     into[measure.bit_length()].append(row[j])

@@ -15,11 +15,10 @@ from softstack.formal import drawing
 from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
 from softstack.lab.explain.ablation import Network
-from softstack.lab.explain.compiled import MACHINES, compile_task
+from softstack.lab.explain.compiled import compile_task, find
 from softstack.lab.explain.diagnosis import accuracy_at, diagnose
 from softstack.lab.explain.extract import extract
 from softstack.lab.runs import store
-from softstack.lab.tasks import lengths
 from softstack.lab.training.conditions import TABLE_1, Condition
 from softstack.lab.training.draws import stream
 
@@ -47,7 +46,7 @@ def rows(
 ) -> Iterator[tuple[Row, Transducer | None]]:
     """Each row, and the machine extracted from its network."""
     for name in names:
-        made, trial = compile_task(MACHINES[name], name)
+        made, trial = compile_task(*find(name))
         yield _row(made.network, trial.condition, 0, "compiled")
         for condition in conditions([name]):
             trials = [store.load(store.place(runs, condition, seed)) for seed in seeds]
@@ -78,7 +77,7 @@ def _strings(condition: Condition, seed: int, factor: int) -> list[Any]:
         return [task.example(word) for word in task.sample(rng, STRINGS[factor], "train")]
     if factor == 2:
         return tasks.draw(task, stream(seed, "test"), STRINGS[factor], "test")
-    return lengths.draw(condition.task, rng, STRINGS[factor], factor * task.length("train"))
+    return tasks.of_length(task, rng, STRINGS[factor], factor * task.length("train"))
 
 
 def cells(row: Row) -> list[str]:

@@ -4,7 +4,7 @@ A network whose memory or controller the page cannot run is played back: runs on
 """
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,33 +12,13 @@ from torch import Tensor
 
 from softstack import viewer
 from softstack.errors import BadInput
-from softstack.formal.grammar import Grammar
-from softstack.formal.machines import PDTS
 from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
 from softstack.lab.reports import recording
 from softstack.lab.reports.figures import FIGURES
 from softstack.lab.runs import store
-from softstack.lab.tasks import Task, agreement, formula, parenthesis
-from softstack.lab.tasks.agreement import Agreement
-from softstack.lab.tasks.data import Split
-from softstack.lab.tasks.formula import Formula
-from softstack.lab.tasks.parenthesis import Parenthesis
-from softstack.lab.tasks.reversal import Reversal
-from softstack.lab.tasks.xor import Xor
+from softstack.lab.tasks import Task
 from softstack.viewer.declared import described, words_for
-
-EXAMPLES = 300  # of a task that the page cannot sample by itself
-
-KINDS: dict[type, Callable[[Any], dict[str, Any]]] = {
-    Reversal: lambda task: {"kind": "reversal", **_sizes(range(2, 37, 2), 12)},
-    Xor: lambda task: {"kind": "xor", "delay": task.delay, **_sizes(range(2, 37, 2), 12)},
-    Parenthesis: lambda task: {"kind": "next", **_sizes(range(3, 15), 6), **_grammar(parenthesis.GRAMMAR)},
-    Agreement: lambda task: {"kind": "next", **_sizes(range(4, 49, 4), 16), **_grammar(agreement.GRAMMAR)},
-    Formula: lambda task: {"kind": "formula", **_sizes(range(2, 9), 5), **_grammar(formula.GRAMMAR)},
-}
-"""How the page computes a task's targets, and the sizes of the strings on which it measures accuracy:
-lengths, or depths of a grammar, with the largest that training has. tasks.js has the other half."""
 
 
 def page(
@@ -117,7 +97,7 @@ def _packed(weights: Tensor) -> str:
 
 def _task(task: Task) -> dict[str, Any]:
     drawn = task.sample(np.random.default_rng(0), 200, "train")
-    machine = _machine(task)
+    machine = tasks.machine_of(task)
     return {
         "title": _title(task),
         "inputs": list(task.inputs),
@@ -127,39 +107,10 @@ def _task(task: Task) -> dict[str, Any]:
         "lengths": sorted({task.length("train"), task.length("dev"), task.length("test")}),
         "trained": max(map(len, drawn)),
         "pdt": None if machine is None else transducer(machine),
-        **(KINDS[type(task)](task) if type(task) in KINDS else _examples(task)),
-    }
-
-
-def _machine(task: Task) -> Transducer | None:
-    """The exact machine for a task, where one is known, or where the task is that of a machine."""
-    return PDTS.get(task.name) or getattr(task, "machine", None)
-
-
-def _examples(task: Task) -> dict[str, Any]:
-    """Of a task that the page cannot sample by itself: strings with their targets, of training and test."""
-    rng = np.random.default_rng(1)
-    splits: tuple[Split, ...] = ("train", "test")
-    drawn = {split: list(map(task.example, task.sample(rng, EXAMPLES, split))) for split in splits}
-    trained = max(len(example.input) for example in drawn["train"])
-    both = [example for split in splits for example in drawn[split]]
-    lengths = sorted({len(example.input) for example in both})
-    return {
-        "kind": "machine" if hasattr(task, "machine") else None,
-        "examples": [[list(e.input), list(e.target)] for e in both],
-        **_sizes(lengths, trained),
+        **tasks.page_of(task),
     }
 
 
 def transducer(machine: Transducer) -> dict[str, Any]:
     """A machine as pdt.js runs it."""
     return {"start": machine.start, "rules": [rule._asdict() for rule in machine.rules]}
-
-
-def _grammar(grammar: Grammar) -> dict[str, Any]:
-    rules = {name: list(map(list, alternatives)) for name, alternatives in grammar.rules.items()}
-    return {"grammar": {"start": grammar.start, "rules": rules}}
-
-
-def _sizes(sizes: Sequence[int], trained: int) -> dict[str, Any]:
-    return {"sizes": list(sizes), "trained_size": trained}

@@ -79,12 +79,10 @@ def refresh(root: Path, database: sqlite3.Connection) -> None:
     stamps = dict(places(root))
     with database:
         database.execute("BEGIN IMMEDIATE")
-        known = dict(
-            database.execute("SELECT path, stamp FROM runs UNION SELECT path, stamp FROM unreadable")
-        )
+        known = dict(database.execute("SELECT path, stamp FROM runs"))
         old = [(path,) for path, stamp in known.items() if stamps.get(path) != stamp]
         database.executemany("DELETE FROM runs WHERE path = ?", old)
-        database.executemany("DELETE FROM unreadable WHERE path = ?", old)
+        database.execute("DELETE FROM unreadable")  # a plugin that one of them needs may be there now
         for path, stamp in stamps.items():
             if known.get(path) != stamp:
                 try:

@@ -6,7 +6,7 @@
         model.safetensors      the weights after the last epoch
         result.json            dev and test accuracy, and digests of the files above; the same bytes whenever
                                the same trial is run again
-        provenance.json        what differs between runs of a trial: commit, versions, device, time
+        provenance.json        what differs between runs of a trial: commit, versions, plugins, device, time
     ROOT/<condition>/seed-<n>.unfinished/
         the first two and trainer.safetensors, as of an epoch in the middle of the training (checkpoints.py)
 
@@ -40,6 +40,7 @@ import torch
 
 import softstack
 from softstack.errors import BadInput
+from softstack.lab import plugins
 from softstack.lab.runs.disk import read, sync, write_all
 from softstack.lab.runs.disk import write as write
 from softstack.lab.training import checkpoints
@@ -201,7 +202,9 @@ def files(trial: Trial) -> Files:
         "test": trial.test,
         "sha256": {name: digest(content) for name, content in hashed.items()},
     }
-    source = {**provenance(device), "seconds": trial.seconds}
+    c = trial.condition
+    own = [plugin._asdict() for plugin in plugins.needed(c.task, c.memory, c.controller)]
+    source = {**provenance(device), "plugins": own, "seconds": trial.seconds}
     return {**hashed, "result.json": _json(result), "provenance.json": _json(source)}
 
 
@@ -253,6 +256,8 @@ def _load(path: Path) -> Run:
         )
     if "task" not in values:
         raise KeyError("task")
+    source = dict(json.loads(read(path / "provenance.json", MOST_TEXT)))
+    plugins.require(values, source.get("plugins", ()), str(path))
     condition = Condition.from_dict(values, str(path / "config.toml"))
     result = json.loads(read(path / "result.json", MOST_TEXT))
     sums = dict(result.pop("sha256"))
@@ -269,8 +274,7 @@ def _load(path: Path) -> Run:
     epochs = [Epoch(line["loss"], line["dev"]) for line in lines]
     if len(epochs) != result["epochs"] or not all(0 <= result[split] <= 1 for split in ("dev", "test")):
         raise BadInput(f"{path / 'result.json'} is not what was written: it was damaged, train it again")
-    source = json.loads(read(path / "provenance.json", MOST_TEXT))
-    return Run(path, condition, seed, result, epochs, dict(source))
+    return Run(path, condition, seed, result, epochs, source)
 
 
 def network(run: Run) -> Network:

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import torch
 
 from softstack.errors import BadInput
+from softstack.lab import plugins
 from softstack.lab.runs import store
 from softstack.lab.sweeps import workers
 from softstack.lab.sweeps.workers import Engine
@@ -115,11 +116,13 @@ def work(
 
 
 def _remote(
-    number: int, unit: Unit, begun: list[bytes], root: str, token: str, every: float
-) -> tuple[dict[int, store.Files], float]:
+    number: int, unit: Unit, begun: list[bytes], root: str, token: str, every: float,
+    sent: list[plugins.Source],
+) -> tuple[dict[int, store.Files], float]:  # fmt: skip
     """What a worker does. By a file that the driver put there it knows whether it sees the run root."""
     from distributed import get_worker
 
+    plugins.receive(sent)
     worker = get_worker()
     trials = [checkpoints.loads(content, unit.condition, "a checkpoint from the driver") for content in begun]
     shared = Path(root) if (Path(root) / _token(token)).is_file() else None
@@ -277,7 +280,7 @@ def _next(waiting: deque[_Task], root: Path) -> tuple[_Task | None, list[Done]]:
 def _submit(client: Any, number: int, unit: Unit, worker: str, engine: Engine, root: Path, token: str) -> Any:
     begun = [checkpoints.dumps(checkpoint) for checkpoint in begun_trials(root, unit)]
     return client.submit(
-        _remote, number, unit, begun, str(root.absolute()), token, engine.every,
+        _remote, number, unit, begun, str(root.absolute()), token, engine.every, plugins.sources(),
         pure=False, workers=[worker], allow_other_workers=False,
     )  # fmt: skip
 

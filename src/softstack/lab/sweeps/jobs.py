@@ -18,6 +18,7 @@ from softstack.lab.sweeps.plans import Sweep
 from softstack.lab.sweeps.workers import Engine
 from softstack.lab.training.conditions import Condition, build, shapes
 from softstack.lab.training.population import kernel_for
+from softstack.words import counted
 
 BLOCKS = {"cpu": 50, "cuda": 1000}  # trials that train best together
 LEAST = 10  # trials below which a block costs more than it gains in balance
@@ -38,8 +39,8 @@ def train_missing(
     sweep = Sweep(name, tuple(conditions), tuple(seeds))
     outcome = run_sweep(root, sweep, Engine(where))
     if outcome.failed:
-        records = ", ".join(map(str, outcome.failed))
-        raise BadInput(f"{len(outcome.failed)} block(s) of trials failed: see {records}")
+        blocks, records = counted(len(outcome.failed), "block"), ", ".join(map(str, outcome.failed))
+        raise BadInput(f"{blocks} of trials failed: see {records}")
     return outcome.trained
 
 

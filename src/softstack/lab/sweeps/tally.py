@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from softstack.lab.sweeps.engine import Done, Failure, Unit
+from softstack.words import counted
 
 REFRESH = 2.0  # seconds from one writing of the file to the next
 
@@ -113,7 +114,7 @@ def live(tally: Tally, file: Path) -> Iterator[Any]:
         def show() -> None:
             nonlocal written
             running = [f"{unit.condition.name} epoch {epoch}" for unit, (epoch, _) in tally.running.items()]
-            text = f", {len(running)} blocks running, {tally.failed} failed, {tally.rate:.1f}/s, "
+            text = f", {counted(len(running), 'block')} running, {tally.failed} failed, {tally.rate:.1f}/s, "
             text += f"{duration(tally.seconds_left)} left"
             name = running[-1] if running else "starting"
             bar.update(task, completed=tally.done + tally.stopped, description=name, text=text)
