@@ -14,7 +14,7 @@ import softstack_forks
 SOURCE = Path(__file__).parent.parent / "src"
 # Each part of the library imports only parts that stand before it; "" is softstack/__init__.py.
 PARTS = [
-    "errors", "words", "kernels", "checks", "memory", "buffers", "controllers", "cell", "trace", "fused",
+    "errors", "words", "kernels", "checks", "memory", "buffers", "controllers", "cell", "fit", "trace", "fused",
     "networks", "viewer", "formal", "", "lab", "__main__",
 ]  # fmt: skip
 # So do the packages of the laboratory.
@@ -22,7 +22,6 @@ ROOMS = ["tasks", "plugins", "training", "runs", "sweeps", "reports", "explain",
 # What is imported inside functions, and why.
 LAZY = {
     "softstack.kernels": "numba and Triton take long to import, and the reference needs neither",
-    "softstack.lab.training.native": "it imports numba",
     "torch": "it takes seconds, and the command parses before",
     "softstack.lab.plugins": "so does torch",
     "softstack.errors": "so does torch",
@@ -34,7 +33,7 @@ LAZY = {
     "wandb": "optional",
     "matplotlib": "it takes long, and the benchmarks run without a figure",
 }
-FOR_TYPES = {("softstack.checks", "softstack.memory")}  # against the line, for annotations alone
+FOR_TYPES: set[tuple[str, str]] = set()  # against the line, for annotations alone
 
 
 class Import(NamedTuple):

@@ -150,7 +150,7 @@ def test_networks_can_be_pickled():
     for condition in TABLE_1:
         network = initial(condition, 0)
         copy = pickle.loads(pickle.dumps(network))
-        x = torch.rand(2, 5, network.cell.sizes["input_size"], generator=torch.Generator().manual_seed(0))
+        x = torch.rand(2, 5, network.input_size, generator=torch.Generator().manual_seed(0))
         assert torch.equal(copy(x)[0], network(x)[0])
 
 
