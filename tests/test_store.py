@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from softstack.errors import BadInput
-from softstack.lab.runs import store
+from softstack.lab.runs import store, unfinished
 from softstack.lab.sweeps import jobs
 from softstack.lab.training import checkpoints
 from softstack.lab.training.conditions import NUMERICS, Condition
@@ -145,28 +145,28 @@ def test_every_bit_of_what_is_hashed_counts(trial, tmp_path):
 
 
 def test_an_unfinished_trial_comes_back(trial, tmp_path):
-    assert store.begun(tmp_path, SMALL, 3) is None
+    assert unfinished.begun(tmp_path, SMALL, 3) is None
     seen = []
     train(SMALL, [3], keep=seen.append, every=0)
-    store.keep(tmp_path, SMALL, seen[0])
+    unfinished.keep(tmp_path, SMALL, seen[0])
     path = tmp_path / SMALL.name / "seed-3.unfinished"
     assert sorted(p.name for p in path.iterdir()) == ["config.toml", "metrics.jsonl", "trainer.safetensors"]
     assert len((path / "metrics.jsonl").read_text().splitlines()) == 1
-    assert checkpoints.dumps(store.begun(tmp_path, SMALL, 3)) == checkpoints.dumps(seen[0][3])
+    assert checkpoints.dumps(unfinished.begun(tmp_path, SMALL, 3)) == checkpoints.dumps(seen[0][3])
     assert not store.finished(tmp_path, SMALL, 3)
     content = (path / "trainer.safetensors").read_bytes()
     for offset in range(0, len(content), 3):
         (path / "trainer.safetensors").write_bytes(content[:offset])
         with pytest.raises(BadInput, match="it was damaged"):
-            store.begun(tmp_path, SMALL, 3)
+            unfinished.begun(tmp_path, SMALL, 3)
     (path / "trainer.safetensors").write_bytes(content + bytes(1_000_000))
     with pytest.raises(BadInput, match=r"should have .* at most: it was damaged"):
-        store.begun(tmp_path, SMALL, 3)
+        unfinished.begun(tmp_path, SMALL, 3)
     over = seen[0][3]._replace(epochs=trial.epochs, steps=2 * seen[0][3].steps)
-    store.keep(tmp_path, SMALL, {3: over})
+    unfinished.keep(tmp_path, SMALL, {3: over})
     with pytest.raises(BadInput, match="whose training was over"):
-        store.begun(tmp_path, SMALL, 3)
-    assert store.resumable(tmp_path, SMALL, 3) is None
+        unfinished.begun(tmp_path, SMALL, 3)
+    assert unfinished.resumable(tmp_path, SMALL, 3) is None
     store.save(tmp_path, trial)
     assert [p.name for p in path.parent.iterdir()] == ["seed-3"]
 
@@ -309,7 +309,7 @@ def test_new_trials_join_those_of_softstack_0_1(old):
     (trial,) = train(GRU, [5])
     assert store.save(old, trial).parent.name == "reversal-gru-stack-941f442d"
     assert store.load(store.place(old, GRU, 5)).result["condition"] == GRU.name
-    checkpoint = store.begun(old, GRU, 4)
+    checkpoint = unfinished.begun(old, GRU, 4)
     assert len(checkpoint.epochs) == 1
     (resumed,), (whole,) = train(GRU, [4], begun=[checkpoint]), train(GRU, [4])
     assert resumed.epochs == whole.epochs

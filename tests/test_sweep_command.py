@@ -8,7 +8,8 @@ import pytest
 
 from softstack.lab.sweeps import jobs
 from softstack.lab.sweeps import plans as sweeps
-from softstack.lab.sweeps.engine import Failure, Unit
+from softstack.lab.sweeps.engine import Failure
+from softstack.lab.sweeps.units import Unit
 from softstack.lab.training.conditions import TABLE_1
 
 FILE = """

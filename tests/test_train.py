@@ -220,6 +220,14 @@ def test_bad_conditions(change, message):
         replace(SMALL, **change)
 
 
+def test_a_task_with_an_unknown_loss_is_refused(monkeypatch):
+    """At once, for it would be trained on something else."""
+    monkeypatch.setattr(type(TASKS["xor"]), "loss", "step_maen")
+    with pytest.raises(BadInput, match="unknown loss of the task xor, 'step_maen': did you mean 'step_mean'"):
+        Condition("xor")
+    assert Condition("xor", loss="sum").loss_name == "sum"
+
+
 def test_a_condition_from_a_file():
     condition = Condition.from_dict({"task": "xor", "learning_rate": 1}, "mine.toml")
     assert condition.learning_rate == 1.0

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from softstack.errors import BadInput
 from softstack.lab import tasks
-from softstack.lab.runs import index, store
+from softstack.lab.runs import index, store, unfinished
 from softstack.lab.tasks.data import read_tsv, write_tsv
 from softstack.lab.training import checkpoints
 from softstack.lab.training.conditions import Condition
@@ -27,7 +27,7 @@ def folder(tmp_path_factory):
     kept = []
     (trial,) = train(SMALL, [0], keep=kept.append, every=0)
     store.save(top / "root", trial)
-    store.keep(top / "root", SMALL, {1: kept[0][0]})
+    unfinished.keep(top / "root", SMALL, {1: kept[0][0]})
     (top / "beside").write_text("not yours")
     return top
 
@@ -86,7 +86,7 @@ def test_the_state_of_an_unfinished_trial(folder, data):
     try:
         path.write_bytes(data.draw(damaged(whole)))
         try:
-            state = store.begun(folder / "root", SMALL, 1)
+            state = unfinished.begun(folder / "root", SMALL, 1)
         except BadInput as error:
             assert str(error)
         else:
@@ -159,7 +159,7 @@ def test_no_pickle_is_ever_loaded(folder, tmp_path):
             with pytest.raises(BadInput):
                 read()
         with pytest.raises(BadInput):
-            store.begun(folder / "root", SMALL, 1)
+            unfinished.begun(folder / "root", SMALL, 1)
     finally:
         for file, content in whole.items():
             file.write_bytes(content)

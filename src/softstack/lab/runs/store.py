@@ -8,7 +8,7 @@
                                the same trial is run again
         provenance.json        what differs between runs of a trial: commit, versions, plugins, device, time
     ROOT/<condition>/seed-<n>.unfinished/
-        the first two and trainer.safetensors, as of an epoch in the middle of the training (checkpoints.py)
+        the first two and trainer.safetensors, as of an epoch in the middle of the training: unfinished.py
 
 A directory is written under a temporary name, brought to disk and renamed, so that a kill leaves all of
 it or nothing under its name. Nothing here loads a pickle.
@@ -41,12 +41,11 @@ import torch
 import softstack
 from softstack.errors import BadInput
 from softstack.lab import plugins
-from softstack.lab.runs.disk import read, sync, write_all
+from softstack.lab.runs.disk import read, sync
 from softstack.lab.runs.disk import write as write
 from softstack.lab.training import checkpoints
-from softstack.lab.training.checkpoints import Checkpoint
 from softstack.lab.training.conditions import NUMERICS, Condition, Network, build, shapes
-from softstack.lab.training.epochs import Epoch, over
+from softstack.lab.training.epochs import Epoch
 from softstack.lab.training.train import Trial
 
 HASHED = ("config.toml", "metrics.jsonl", "model.safetensors")
@@ -83,7 +82,7 @@ def place(root: Path, condition: Condition, seed: int) -> Path:
     return _place(root, condition, f"seed-{seed}")
 
 
-def unfinished(root: Path, condition: Condition, seed: int) -> Path:
+def unfinished_place(root: Path, condition: Condition, seed: int) -> Path:
     return _place(root, condition, f"seed-{seed}.unfinished")
 
 
@@ -126,7 +125,7 @@ def put(root: Path, condition: Condition, trials: dict[int, Files]) -> None:
             shutil.rmtree(path, ignore_errors=True)
     sync([parent])
     for seed in trials:
-        shutil.rmtree(unfinished(root, condition, seed), ignore_errors=True)
+        shutil.rmtree(unfinished_place(root, condition, seed), ignore_errors=True)
 
 
 def _into_place(root: Path, condition: Condition, seed: int, temporary: Path) -> None:
@@ -143,40 +142,6 @@ def _into_place(root: Path, condition: Condition, seed: int, temporary: Path) ->
         temporary.rename(path)
 
 
-def keep(root: Path, condition: Condition, unfinished_trials: dict[int, Checkpoint]) -> None:
-    """Write trials in the middle of their training down, each at once or not at all."""
-    contents = {}
-    for seed, checkpoint in unfinished_trials.items():
-        path = unfinished(root, condition, seed)
-        if not path.is_dir():
-            path.mkdir(parents=True, exist_ok=True)
-            contents[path / "config.toml"] = _config(condition, seed)
-        contents[path / "trainer.safetensors"] = checkpoints.dumps(checkpoint)
-        contents[path / "metrics.jsonl"] = _metrics(checkpoint.epochs)  # to look at; nothing reads it back
-    write_all(contents)
-
-
-def begun(root: Path, condition: Condition, seed: int) -> Checkpoint | None:
-    """Where an unfinished trial was; None if there is none. What was damaged is said in a sentence."""
-    path = unfinished(root, condition, seed) / "trainer.safetensors"
-    try:
-        content = read(path, checkpoints.most_bytes(condition))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    checkpoint = checkpoints.loads(content, condition, str(path))
-    if over(checkpoint.epochs, condition):
-        raise BadInput(f"{path} is of a trial whose training was over: it was damaged")
-    return checkpoint
-
-
-def resumable(root: Path, condition: Condition, seed: int) -> Checkpoint | None:
-    """As `begun`, but what was damaged is as good as not there."""
-    try:
-        return begun(root, condition, seed)
-    except BadInput:
-        return None
-
-
 def sweep_up(root: Path, conditions: Iterable[Condition]) -> None:
     """Remove what a kill left half written. Only for who has claimed the conditions."""
     for condition in conditions:
@@ -190,8 +155,8 @@ def files(trial: Trial) -> Files:
     weights = {name: w.contiguous().cpu() for name, w in trial.weights.items()}
     device = next(iter(trial.weights.values())).device.type
     hashed = {
-        "config.toml": _config(trial.condition, trial.seed),
-        "metrics.jsonl": _metrics(trial.epochs),
+        "config.toml": config(trial.condition, trial.seed),
+        "metrics.jsonl": metrics(trial.epochs),
         "model.safetensors": safetensors.torch.save(weights),
     }
     result = {
@@ -212,13 +177,13 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _config(condition: Condition, seed: int) -> bytes:
+def config(condition: Condition, seed: int) -> bytes:
     """Every field, for whoever reads it; the condition is known by those that differ from their defaults."""
-    config = {"softstack": softstack.__version__, "numerics": NUMERICS, "seed": seed}
-    return tomli_w.dumps({**config, "condition": asdict(condition)}).encode()
+    about = {"softstack": softstack.__version__, "numerics": NUMERICS, "seed": seed}
+    return tomli_w.dumps({**about, "condition": asdict(condition)}).encode()
 
 
-def _metrics(epochs: Sequence[Epoch]) -> bytes:
+def metrics(epochs: Sequence[Epoch]) -> bytes:
     lines = [{"epoch": n, "loss": epoch.loss, "dev": epoch.dev} for n, epoch in enumerate(epochs, 1)]
     return "".join(json.dumps(line) + "\n" for line in lines).encode()
 
@@ -247,8 +212,8 @@ def load(path: Path) -> Run:
 
 def _load(path: Path) -> Run:
     contents = {"config.toml": read(path / "config.toml", MOST_TEXT)}
-    config = tomllib.loads(contents["config.toml"].decode())
-    numerics, seed, values = config["numerics"], config["seed"], dict(config["condition"])
+    about = tomllib.loads(contents["config.toml"].decode())
+    numerics, seed, values = about["numerics"], about["seed"], dict(about["condition"])
     if numerics != NUMERICS:
         raise BadInput(
             f"{path} was made by version {numerics} of the numerics and this softstack has {NUMERICS}: "

@@ -1,9 +1,8 @@
 """How the work is done: each block of trials on a worker, and again on another one if that one dies.
 
-The unit of work is (condition, block of seeds), trained as a population. Workers return finished trials, and
-a thread of the driver saves them while the next block trains. A worker that sees the run root keeps
-unfinished ones there, by rename alone. It has one block at a time, so that its death is known to be that
-block's fault. A block that kills three workers has failed, and the others go on.
+Workers return finished trials, and a thread of the driver saves them while the next block trains. A worker
+that sees the run root keeps unfinished ones there, by rename alone. It has one block at a time, so that its
+death is known to be that block's fault. A block that kills three workers has failed, and the others go on.
 """
 
 import asyncio
@@ -23,26 +22,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
-
 from softstack.errors import BadInput
 from softstack.lab import plugins
 from softstack.lab.runs import store
 from softstack.lab.sweeps import workers
+from softstack.lab.sweeps.units import Unit, begun_trials, device, parts, work
 from softstack.lab.sweeps.workers import Engine
 from softstack.lab.training import checkpoints
-from softstack.lab.training.checkpoints import Checkpoint
-from softstack.lab.training.conditions import Condition
-from softstack.lab.training.train import Report, train
 
 MOST_ATTEMPTS = 3
 TICK = 0.5  # seconds from one look at the workers to the next
 FATAL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # the run root takes no more: nothing else will go better
-
-
-class Unit(NamedTuple):
-    condition: Condition
-    seeds: tuple[int, ...]
 
 
 class Done(NamedTuple):
@@ -62,13 +52,6 @@ class Failure(NamedTuple):
 Progress = Callable[[Unit, int, int], None]  # (unit, epoch, trials still training)
 
 
-def device(name: Any = 0) -> str:
-    """The CPU, or the GPU of the worker of this name: workers are numbered."""
-    if not torch.cuda.is_available():
-        return "cpu"
-    return f"cuda:{(name if isinstance(name, int) else 0) % torch.cuda.device_count()}"
-
-
 def run(units: Sequence[Unit], engine: Engine, root: Path, progress: Progress) -> Iterator[Done | Failure]:
     """Train each unit into its run directories; gives them in the order in which they end."""
     workers.check(engine)
@@ -81,38 +64,6 @@ def run(units: Sequence[Unit], engine: Engine, root: Path, progress: Progress) -
                 yield Done(part, seconds)
     elif units:
         yield from _distributed(units, engine, root, progress)
-
-
-def parts(root: Path, unit: Unit) -> list[Unit]:
-    """What is left of a unit, as units of trials that have done as many epochs."""
-    groups: dict[int, list[int]] = {}
-    for seed in unit.seeds:
-        if not store.finished(root, unit.condition, seed):
-            checkpoint = store.resumable(root, unit.condition, seed)
-            groups.setdefault(len(checkpoint.epochs) if checkpoint else 0, []).append(seed)
-    return [Unit(unit.condition, tuple(seeds)) for seeds in groups.values()]
-
-
-def begun_trials(root: Path, unit: Unit) -> list[Checkpoint]:
-    """Where the trials of a unit were: all of them, or none."""
-    trials = [store.resumable(root, unit.condition, seed) for seed in unit.seeds]
-    return [checkpoint for checkpoint in trials if checkpoint]
-
-
-def work(
-    unit: Unit,
-    begun: Sequence[Checkpoint],
-    root: Path | None,
-    every: float,
-    report: Report,
-    where: str,
-) -> tuple[dict[int, store.Files], float]:
-    """Train a block: what the directories of its trials should hold, by seed, and the seconds that it took.
-    With a root, trials that are not finished yet are kept there."""
-    began = time.perf_counter()
-    keep = partial(store.keep, root, unit.condition) if root else None
-    trials = train(*unit, where, report, begun=begun, keep=keep, every=every)
-    return {trial.seed: store.files(trial) for trial in trials}, time.perf_counter() - began
 
 
 def _remote(

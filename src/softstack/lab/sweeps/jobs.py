@@ -11,10 +11,11 @@ import torch
 
 from softstack.errors import BadInput
 from softstack.lab import tasks
-from softstack.lab.runs import disk, store
+from softstack.lab.runs import disk, store, unfinished
 from softstack.lab.sweeps import plans, tally, workers
-from softstack.lab.sweeps.engine import Failure, Unit, run
+from softstack.lab.sweeps.engine import Failure, run
 from softstack.lab.sweeps.plans import Sweep
+from softstack.lab.sweeps.units import Unit
 from softstack.lab.sweeps.workers import Engine
 from softstack.lab.training.conditions import Condition, build, shapes
 from softstack.lab.training.population import kernel_for
@@ -143,6 +144,6 @@ def _tell_of_damage(root: Path, left: dict[Condition, tuple[int, ...]], say: Cal
             try:
                 if path.exists():
                     store.load(path)
-                store.begun(root, condition, seed)
+                unfinished.begun(root, condition, seed)
             except BadInput as error:
                 say(f"{error}; it is trained again")

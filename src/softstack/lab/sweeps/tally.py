@@ -13,7 +13,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from softstack.lab.sweeps.engine import Done, Failure, Unit
+from softstack.lab.sweeps.engine import Done, Failure
+from softstack.lab.sweeps.units import Unit
 from softstack.words import counted
 
 REFRESH = 2.0  # seconds from one writing of the file to the next
