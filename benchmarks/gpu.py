@@ -19,8 +19,8 @@ import softstack as ss
 from softstack.errors import BadInput
 from softstack.lab.reports.speed import STRENGTHS, Timing, agree, both_ways, instructions
 from softstack.lab.training.conditions import Condition
-from softstack.lab.training.step import Autograd, Graphed
-from softstack.lab.training.train import Population
+from softstack.lab.training.graphed import Graphed
+from softstack.lab.training.population import Population
 
 
 def clock(run: Callable[..., Any], *given: Any, repeats: int = 20) -> float:
@@ -85,7 +85,7 @@ def trained(network: nn.Module, x: Tensor) -> list[Tensor]:
 def networks(B: int, size: int, T: int) -> Iterator[Timing]:
     """A StackRNN and an nn.LSTM of the same sizes: plain, and captured as CUDA graphs."""
     case = f"StackRNN, LSTM({size}), m={size}, B={B}"
-    network = ss.StackRNN(size, size, "lstm", size, "stack", size, device="cuda")
+    network = ss.StackRNN(size, hidden_size=size, memory_size=size, output_size=size, device="cuda")
     x = torch.randn(B, T, size, device="cuda")
     network.backend = "gpu"
     ours = trained(network, x[:, :64])
@@ -104,18 +104,18 @@ def population(P: int) -> Iterator[Timing]:
     """One training step of P networks of Table 1."""
     condition = Condition("reversal", "lstm", "stack", train_size=20, dev_size=2, test_size=2)
     case = f"training step of {P:,} networks, LSTM(10), m=2, B=10"
-    columns = torch.arange(10, device="cuda").repeat(P, 1)
+    strings = torch.arange(10, device="cuda").repeat(P, 1)
     both = {name: Population(condition, range(P), "cuda") for name in ("gpu", "reference")}
     results = {}
     for name, each in both.items():
         each.network.backend = name
-        loss = each.losses(columns).sum()
-        results[name] = [loss.detach(), *torch.autograd.grad(loss, each.optimiser.rows)]
+        loss = each.losses(strings).sum()
+        results[name] = [loss.detach(), *torch.autograd.grad(loss, each.optimiser.vectors)]
     agree(case, results["gpu"], results["reference"])
     T = both["gpu"].data["train"].x.shape[2]
-    yield Timing(case, T, "fused", clock(Graphed(both["gpu"], columns), columns))
-    yield Timing(case, T, "fused, without a CUDA graph", clock(Autograd(both["gpu"]), columns))
-    yield Timing(case, T, "vectorised, as a CUDA graph", clock(Graphed(both["reference"], columns), columns))
+    yield Timing(case, T, "fused", clock(Graphed(both["gpu"], strings), strings))
+    yield Timing(case, T, "fused, without a CUDA graph", clock(both["gpu"].step, strings))
+    yield Timing(case, T, "vectorised, as a CUDA graph", clock(Graphed(both["reference"], strings), strings))
 
 
 def cases() -> Iterator[Timing]:

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from softstack.lab.runs import store
-from softstack.lab.sweeps import plans as sweeps
+from softstack.lab.sweeps import plans
 
 BIN = Path(sys.executable).parent
 ADDRESS = "tcp://127.0.0.1:8786"
@@ -26,10 +26,10 @@ def sweep(file: Path, root: Path, *options: str) -> subprocess.Popen[str]:
 
 
 def outcome(running: subprocess.Popen[str]) -> dict[str, float]:
-    said, _ = running.communicate()
+    output, _ = running.communicate()
     if running.returncode:
-        sys.exit(f"the sweep failed: {said}")
-    return dict(json.loads(said))
+        sys.exit(f"the sweep failed: {output}")
+    return dict(json.loads(output))
 
 
 def started(*arguments: str) -> subprocess.Popen[bytes]:
@@ -46,7 +46,7 @@ def results(root: Path) -> dict[str, bytes]:
 
 def on_a_cluster(file: Path, root: Path) -> tuple[dict[str, float], int]:
     """The outcome, and how many trials were there when a worker was killed."""
-    half = sweeps.load(file).trials // 2
+    half = plans.load(file).trials // 2
     processes = [started("scheduler", "--host", "127.0.0.1", "--port", "8786", "--no-dashboard")]
     time.sleep(3)
     try:
@@ -68,7 +68,7 @@ def main() -> None:
     local = outcome(sweep(file, out / "local"))
     cluster, killed_after = on_a_cluster(file, out / "cluster")
     workers = min(os.cpu_count() or 1, 2)
-    made = {
+    report = {
         **store.provenance("cpu"),
         "file": file.name,
         "trials": local["trials"],
@@ -79,9 +79,9 @@ def main() -> None:
         "identical": results(out / "local") == results(out / "cluster"),
         "overhead": workers * local["seconds"] / local["work"] - 1,
     }
-    store.write(out / "sweep.json", json.dumps(made, indent=1).encode() + b"\n")
-    print(json.dumps(made, indent=1))
-    if not made["identical"]:
+    store.write(out / "sweep.json", json.dumps(report, indent=1).encode() + b"\n")
+    print(json.dumps(report, indent=1))
+    if not report["identical"]:
         sys.exit("the two sweeps differ")
 
 

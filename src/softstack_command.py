@@ -1,66 +1,169 @@
-"""The command `softstack`, and the start of the workers that it will want.
+"""The command `softstack`: which commands there are, and where.
 
-It is not in the package because importing that takes a second, for torch. Local workers are forked from a
-process that has imported everything: begun first, it is ready by the time that there is work.
+It is not in the package, because importing that imports torch, which takes seconds: `softstack --help` need
+not wait for it. A command's module is imported when the command is run.
 """
 
-import multiprocessing
 import os
-import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from multiprocessing import forkserver
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated
 
-WITH_WORKERS = ("sweep", "table", "transducers")  # commands that will most likely start some
-IMPORTED = [
-    "distributed",
-    "softstack.lab.sweeps.engine",
-    "softstack.lab.training.native",
-    "softstack.kernels.cpu.rnn",
-]
+import softstack_forks
+
+try:
+    from cyclopts import App, CycloptsError, Parameter
+    from rich.console import Console
+except ImportError as missing:
+    print(f"softstack: the command needs {missing.name}: pip install 'softstack[lab]'", file=sys.stderr)
+    sys.exit(2)
+
+CLI = "softstack.lab.cli"
+COMMANDS = {  # where it is, and the first line of its docstring
+    "train": ("train:train", "Train a network on a task and print where its run directory is."),
+    "evaluate": (
+        "evaluate:evaluate",
+        "Score a trained network, on a split of its own task or on a file of yours.",
+    ),
+    "view": ("view:view", "Look inside trained networks in a browser, on any input that you type."),
+    "trace": (
+        "figures:trace",
+        "Draw what a trained network does on an input: pops, pushes, vectors, input and output at each step.",
+    ),
+    "tasks": ("data:tasks", "List the tasks, their alphabets and an example of each."),
+    "sample": ("data:sample", "Write examples of a task as TSV, as `softstack evaluate --data` reads it."),
+    "table": ("table:table", "Reproduce the paper's Table 1, side by side with the paper's own numbers."),
+    "figures": (
+        "figures:figures",
+        "Draw the paper's Figures 5 and 6: five networks, each on the input that the paper shows.",
+    ),
+    "transducers": (
+        "transducers:transducers",
+        "Put compiled and trained networks side by side: accuracy by length, verdicts, extracted machines.",
+    ),
+    "sweep": ("sweep:sweep", "Train every condition of a TOML file with every seed."),
+    "status": (
+        "sweep:status",
+        "How far the sweeps under a directory are: done, running, failed, rate and time left.",
+    ),
+    "runs": ("runs:runs", "List results."),
+    "compare": (
+        "runs:compare",
+        "Put two conditions side by side: medians, their difference, and how often a trial succeeds.",
+    ),
+    "reindex": ("runs:reindex", "Make index.sqlite anew from the run directories, which are the truth."),
+    "export": ("export:export", "Write a trained network in a form that other programs read."),
+    "compile": (
+        "machines:compile",
+        "Make a network that computes a pushdown transducer exactly, without training.",
+    ),
+    "draw": ("machines:draw", "Draw a pushdown transducer, as the paper's Figures 3 and 4 do."),
+    "extract": (
+        "explain:extract",
+        "Read off a network the pushdown transducer that it computes, and say how well that explains it.",
+    ),
+    "diagnose": (
+        "explain:diagnose",
+        "Say whether a network uses its stack: as a stack, as unstructured memory, or not at all.",
+    ),
+    "bench": (
+        "bench:bench",
+        "Time the kernels beside the reference and beside a loop written as the equations read.",
+    ),
+}
+WITH_WORKERS = (
+    "sweep",
+    "table",
+    "transducers",
+    "figures",
+)  # these train in local workers, unless told otherwise
+
+PLUGIN = "a file, FILE.py, with tasks, memories or controllers of your own; may be given several times"
+
+app = App(
+    name="softstack",
+    version=lambda: metadata.version("softstack"),
+    help="""Train networks with differentiable stacks, and look inside them.
+
+    Begin with `softstack train reversal --controller linear`, then `softstack view RUN_DIR` with the
+    directory that it prints.""",
+    default_parameter=Parameter(negative=()),
+    suppress_keyboard_interrupt=False,  # `main` says what became of the work
+)
+for _name, (_place, _summary) in COMMANDS.items():
+    app.command(f"{CLI}.{_place}", name=_name, help=_summary)
+# Takes --plugin out of the line and leaves the rest as it is. It knows no command, so that it imports none.
+launcher = App(
+    help_flags=(),
+    version_flags=(),
+    end_of_options_delimiter="\0",  # which no word can be: -- is for the command
+    default_parameter=Parameter(negative=()),
+    suppress_keyboard_interrupt=False,
+)
+errors = Console(stderr=True)
 
 
-def main() -> None:
-    if sys.argv[1:2] and sys.argv[1] in WITH_WORKERS and "--engine" not in sys.argv:
-        prepare()
+@launcher.default
+@app.meta.default  # for its line on every page of help
+def run(
+    *words: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
+    plugin: Annotated[list[Path] | None, Parameter(help=PLUGIN)] = None,
+) -> None:
+    if words and words[0] in COMMANDS:
+        if words[0] in WITH_WORKERS and not any(word.startswith("--engine") for word in words):
+            softstack_forks.prepare()
+        import torch  # slow
+
+        from softstack.lab import plugins
+
+        torch.set_num_threads(1)
+        plugins.load_all(plugin or ())
+        del app[words[0]]  # its page of help is its docstring, and not the one line
+        app.command(f"{CLI}.{COMMANDS[words[0]][0]}", name=words[0])
+    app(words, exit_on_error=False, error_console=errors)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Errors a person can mend are a sentence and exit code 2; anything else is a bug and shows itself."""
     try:
-        from softstack.lab.cli.main import main as run  # meanwhile
+        launcher(arguments, exit_on_error=False, error_console=errors)
+    except CycloptsError:
+        sys.exit(2)  # said already
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
+        errors.print("softstack: stopped; what is finished is kept, run the same command to go on")
         sys.exit(130)
-    run()
+    except Exception as error:
+        sentence = _sentence(error)
+        if sentence is None:
+            raise
+        errors.print(f"softstack: {sentence}", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(2)
 
 
-def prepare() -> None:
-    """Start the process from which workers are forked, unless it is there. It goes when this one does."""
-    with one_thread(), _deaf():
-        multiprocessing.get_context("forkserver").set_forkserver_preload(IMPORTED)
-        forkserver.ensure_running()
+def _sentence(error: Exception) -> str | None:
+    """What to tell a person; None for a bug."""
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for sizes as large as these: ask for less"
+    if isinstance(error, OSError):
+        reason = error.strerror or str(error)
+        about = f"{error.filename}: " if error.filename else ""
+        return f"{about}{reason[:1].lower()}{reason[1:]}; nothing already on disk was changed"
+    if isinstance(error, ImportError):
+        missing = error.__cause__ if isinstance(error.__cause__, ModuleNotFoundError) else error
+        name = getattr(missing, "name", None) or ""
+        return (
+            None
+            if name.startswith("softstack")
+            else f"this command needs {name}: pip install 'softstack[lab]'"
+        )
+    from softstack.errors import BadInput  # there already, or this is a bug
+
+    return str(error) if isinstance(error, BadInput) else None
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Workers inherit the environment, and must not start threads of their own in torch."""
-    before = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["OMP_NUM_THREADS"]
-        else:
-            os.environ["OMP_NUM_THREADS"] = before
-
-
-@contextmanager
-def _deaf() -> Iterator[None]:
-    """Workers do not hear Ctrl-C, which goes to everyone at a terminal: the driver does, and ends them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only that one may say so
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,8 @@
 """A real browser for the tests of the page, Debian's Chromium driven by Playwright, and networks to show."""
 
+import json
 import os
+import re
 import shutil
 
 import pytest
@@ -8,8 +10,9 @@ import pytest
 from softstack.lab.reports import network_page
 from softstack.lab.runs import store
 from softstack.lab.training.conditions import Condition
-from softstack.lab.training.resume import fresh
-from softstack.lab.training.train import Epoch, Trial, initial, stream, train
+from softstack.lab.training.draws import initial
+from softstack.lab.training.epochs import Epoch
+from softstack.lab.training.train import Trial, train
 
 REVERSAL = Condition("reversal", "linear", "stack")
 XOR = Condition(
@@ -54,21 +57,8 @@ def reverser(run_root):
 def untrained(run_root):
     def made(condition, seed=0):
         weights = dict(initial(condition, seed).state_dict())
-        return store.load(
-            store.save(
-                run_root,
-                Trial(
-                    condition,
-                    seed,
-                    [Epoch(1.0, 0.5)],
-                    0.5,
-                    0.5,
-                    weights,
-                    0.1,
-                    fresh(weights, stream(seed, "order")),
-                ),
-            )
-        )
+        trial = Trial(condition, seed, [Epoch(1.0, 0.5)], 0.5, 0.5, weights, 0.1)
+        return store.load(store.save(run_root, trial))
 
     return made
 
@@ -78,9 +68,9 @@ def opened(browser, tmp_path):
     """Opens the page of some runs, and sees that it asks for nothing and that nothing goes wrong in it."""
     contexts, wrong = [], []
 
-    def open_(runs, fragment="", width=1280, height=900, **kind):
+    def open_(runs, fragment="", width=1280, height=900, symbols=None, **kind):
         file = tmp_path / "view.html"
-        file.write_text(network_page.page(runs), encoding="utf-8")
+        file.write_text(network_page.page(runs, symbols=symbols), encoding="utf-8")
         context = browser.new_context(viewport={"width": width, "height": height}, **kind)
         contexts.append(context)
         page = context.new_page()
@@ -94,6 +84,16 @@ def opened(browser, tmp_path):
     for context in contexts:
         context.close()
     assert not wrong
+
+
+def page_data(text):
+    """The data in the text of a page. JSON knows no NaN, and neither does the page's parser."""
+
+    def refuse(constant):
+        raise AssertionError(f"{constant} is not JSON")
+
+    data = re.search(r'<script id="data" type="application/json">(.*?)</script>', text, re.DOTALL)[1]
+    return json.loads(data, parse_constant=refuse)
 
 
 def row(page, name):

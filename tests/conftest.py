@@ -31,7 +31,7 @@ def generator():
 @pytest.fixture
 def softstack(tmp_path, monkeypatch, capsys):
     """Runs a command in an empty directory and gives its exit code, standard output and standard error."""
-    from softstack.lab.cli.main import main as cli
+    from softstack_command import main as cli
 
     monkeypatch.chdir(tmp_path)
 
@@ -44,6 +44,25 @@ def softstack(tmp_path, monkeypatch, capsys):
         return code, *capsys.readouterr()
 
     return run
+
+
+@pytest.fixture
+def registries():
+    """What a test registers is taken out again at its end, or whenever this is called."""
+    from softstack.controllers import CONTROLLERS
+    from softstack.lab import plugins
+    from softstack.lab.tasks import TASKS
+    from softstack.memory import MEMORIES
+
+    kept = [(registry, dict(registry)) for registry in (MEMORIES, CONTROLLERS, TASKS, plugins._plugins)]
+
+    def restore():
+        for registry, entries in kept:
+            registry.clear()
+            registry.update(entries)
+
+    yield restore
+    restore()
 
 
 @pytest.fixture

@@ -134,3 +134,58 @@ def network(
             o_s = dequeue(o_s, x.new_ones(()))
         read.append(front(out, o_s))
     return torch.stack(read)
+
+
+def register(v: Tensor, u: Tensor, d: Tensor) -> Tensor:
+    """tests/plugins/register.py, number by number. v (T, m), u (T,), d (T,) -> r (T, m)."""
+    held: list = [torch.zeros_like(u[0])] * v.shape[1]
+    reads = []
+    for t in range(len(v)):
+        for k in range(v.shape[1]):
+            left = held[k] - u[t] * held[k]
+            held = [*held[:k], left + d[t] * (v[t, k] - left), *held[k + 1 :]]
+        reads.append(torch.stack(held))
+    return torch.stack(reads)
+
+
+def deque(
+    v_top: Tensor, u_top: Tensor, d_top: Tensor, v_bottom: Tensor, u_bottom: Tensor, d_bottom: Tensor
+) -> Tensor:
+    """Grefenstette et al. (2015), equations 8 to 11: items 1 (bottom) to 2t (top). -> r (T, 2m)."""
+    zero, one = torch.zeros_like(u_top[0]), torch.ones_like(u_top[0])
+    V: list = [None]
+    s: list = [None]
+    reads = []
+    for t in range(1, len(v_top) + 1):
+        n = 2 * (t - 1)
+        top, both = [None] * (n + 1), [None] * (n + 1)
+        for i in range(1, n + 1):
+            top[i] = relu(s[i] - relu(u_top[t - 1] - sum((s[j] for j in range(i + 1, n + 1)), zero)))
+        for i in range(1, n + 1):
+            both[i] = relu(top[i] - relu(u_bottom[t - 1] - sum((top[j] for j in range(1, i)), zero)))
+        V = [None, v_bottom[t - 1], *V[1:], v_top[t - 1]]
+        s = [None, d_bottom[t - 1], *both[1:], d_top[t - 1]]
+        n = 2 * t
+        r_top = r_bottom = torch.zeros_like(v_top[0])
+        for i in range(1, n + 1):
+            above = sum((s[j] for j in range(i + 1, n + 1)), zero)
+            below = sum((s[j] for j in range(1, i)), zero)
+            r_top = r_top + torch.min(s[i], relu(one - above)) * V[i]
+            r_bottom = r_bottom + torch.min(s[i], relu(one - below)) * V[i]
+        reads.append(torch.cat([r_top, r_bottom]))
+    return torch.stack(reads)
+
+
+def superposition(action: Tensor, v: Tensor) -> Tensor:
+    """Joulin and Mikolov (2015), equations 3 and 5: action (T, 3), v (T, m) -> r (T, m). 0 is the top."""
+    depth = len(v) + 2
+    stack: list = [torch.zeros_like(v[0])] * depth
+    reads = []
+    for t in range(len(v)):
+        push, pop, stay = action[t]
+        new: list = [push * v[t] + pop * stack[1] + stay * stack[0]]
+        for i in range(1, depth - 1):
+            new.append(push * stack[i - 1] + pop * stack[i + 1] + stay * stack[i])
+        stack = [*new, stack[-1]]
+        reads.append(stack[0])
+    return torch.stack(reads)

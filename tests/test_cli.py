@@ -4,10 +4,12 @@ import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import softstack_command
 from softstack.lab.runs import store
 from softstack.lab.training.conditions import TABLE_1, Condition
 
@@ -42,7 +44,7 @@ def test_train_prints_where_the_run_is(softstack):
     for seed, line in enumerate(lines):
         run = store.load(Path(line.split()[0]))
         assert (run.seed, run.condition.buffered, run.condition.max_epochs) == (seed, True, 1)
-        assert f"dev {run.result['dev']:.1%}  test {run.result['test']:.1%}  1 epochs" in line
+        assert f"dev {run.result['dev']:.1%}  test {run.result['test']:.1%}  1 epoch" in line
 
 
 def test_train_from_a_file_with_options_that_win(softstack):
@@ -128,7 +130,7 @@ def test_table_does_only_what_is_missing(softstack, monkeypatch):
         Condition(**{**vars(c), "train_size": 20, "dev_size": 5, "test_size": 5, "max_epochs": 1})
         for c in TABLE_1
     ]
-    monkeypatch.setattr("softstack.lab.cli.main.TABLE_1", small)
+    monkeypatch.setattr("softstack.lab.cli.table.TABLE_1", small)
     monkeypatch.setattr("softstack.lab.reports.table1.TABLE_1", small)
     arguments = ("table", "--rows", "2", "delayed_xor", "--trials", "2", "--engine", "inline", "--out", "t")
     code, out, err = softstack(*arguments)
@@ -275,6 +277,39 @@ def test_the_installed_command_is_quiet_off_a_terminal(tmp_path):
         assert len(text.splitlines()) > 8
 
 
+@pytest.mark.parametrize("name", softstack_command.COMMANDS)
+def test_the_line_on_a_command_is_the_first_of_its_docstring(name):
+    place, summary = softstack_command.COMMANDS[name]
+    module, function = place.split(":")
+    documented = getattr(import_module(f"{softstack_command.CLI}.{module}"), function).__doc__
+    assert documented.splitlines()[0] == summary
+
+
+def test_a_page_of_help_is_the_whole_docstring(softstack):
+    """And has the option that every command takes."""
+    for _ in range(2):
+        out = " ".join(softstack("sweep", "--help")[1].split())
+        assert "what is finished is kept" in out and "--plugin" in out and "--checkpoint" in out
+
+
+@pytest.mark.parametrize(
+    ("missing", "arguments", "sentence"),
+    [
+        ("cyclopts", ["--help"], "softstack: the command needs cyclopts: pip install 'softstack[lab]'"),
+        ("tomli_w", ["runs"], "softstack: this command needs tomli_w: pip install 'softstack[lab]'"),
+    ],
+)
+def test_without_the_laboratory_a_sentence_says_how_to_get_it(missing, arguments, sentence):
+    code = f"import sys; sys.modules[{missing!r}] = None; import softstack_command as c; c.main({arguments})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (2, "", sentence)
+
+
+def test_an_empty_word_and_two_dashes_reach_the_command(softstack, trained):
+    refused(softstack("evaluate", trained, "--data", ""), "directory")
+    assert softstack("evaluate", "--json", "--", trained)[0] == 0
+
+
 def test_view_writes_a_page(softstack, trained, monkeypatch):
     """It opens the page, and leaves the browser alone where that is asked for or there is no screen."""
     opened = []
@@ -282,7 +317,7 @@ def test_view_writes_a_page(softstack, trained, monkeypatch):
     monkeypatch.setenv("DISPLAY", ":0")
     code, out, err = softstack("view", str(trained), "--symbols", "1 0 1", "--no-open")
     assert (code, out, err) == (0, "Written: view.html\n", "")
-    assert '"input":"1 0 1"' in Path("view.html").read_text(encoding="utf-8")
+    assert '"first":["1","0","1"]' in Path("view.html").read_text(encoding="utf-8")
     assert not opened
     assert softstack("view", str(trained), str(trained), "--out", "two/both.html")[0] == 0
     assert opened == [Path("two/both.html").resolve().as_uri()]

@@ -382,7 +382,7 @@ def test_fine_tuning_repairs_a_damaged_network():
 
 def softstack(capsys, *arguments):
     """What a command printed, or what it said when it ended with exit code 2."""
-    from softstack.lab.cli.main import main
+    from softstack_command import main
 
     try:
         main([str(argument) for argument in arguments])
@@ -450,7 +450,7 @@ def test_a_machine_of_ones_own_is_its_own_task(tmp_path, capsys):
 )
 def test_bad_machines_at_the_command_line(text, said, tmp_path, capsys):
     (tmp_path / "bad.pdt").write_text(text)
-    from softstack.lab.cli.main import main
+    from softstack_command import main
 
     with pytest.raises(SystemExit) as end:
         main(["compile", str(tmp_path / "bad.pdt"), "--out", str(tmp_path)])

@@ -7,21 +7,20 @@ import pytest
 import torch
 from torch.nn.functional import one_hot
 
-from softstack.cell import State
-from softstack.controllers import Actions
+from softstack.cell import Actions, State
 from softstack.formal.running import looks, transduced
 from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
-from softstack.lab.cli.main import main
 from softstack.lab.explain import ablation
-from softstack.lab.explain.compiled import MACHINES, compile_task
-from softstack.lab.explain.diagnosis import VERDICTS, diagnose, judge, predict_fall
-from softstack.lab.tasks import lengths
+from softstack.lab.explain.compiled import compile_task
+from softstack.lab.explain.diagnosis import diagnose, judge, predict_fall, verdicts
 from softstack.lab.training.conditions import Condition, build
-from softstack.lab.training.train import initial
-from softstack.memory import MemoryState
+from softstack.lab.training.draws import initial
+from softstack.memory import Instructions, MemoryState, NoMemory, Queue, Stack
+from softstack_command import main
 
-STACK, MEMORY, IGNORED = VERDICTS
+STACK, MEMORY, IGNORED = verdicts(Stack(2))
+MACHINES = {name: tasks.machine_of(task) for name, task in tasks.TASKS.items()}
 REGISTER = Transducer.parse("""
     start q
     q -> q   0 : 0 , $ -> $ 0
@@ -45,10 +44,10 @@ def test_without_an_edit_the_loop_is_the_network(controller, buffered):
     x = one_hot(torch.randint(5, (4, 9), generator=torch.Generator().manual_seed(0)), 5).float()
     network.backend = "reference"
     y, _, trace = network(x, return_trace=True)
-    ran = ablation.run(network, x, ablation.EDITS["nothing"])
+    ran = ablation.run(network, x, ablation.edits(network.cell.memory)["nothing"])
     torch.testing.assert_close(ran.y, y[:, :9])
     for name in ("u", "d", "i", "o", "v", "x"):
-        torch.testing.assert_close(getattr(ran, name), getattr(trace, name))
+        torch.testing.assert_close(getattr(ran.trace, name), getattr(trace, name))
 
 
 def test_edits_by_hand():
@@ -61,11 +60,16 @@ def test_edits_by_hand():
     assert ablation.others_reads(state).r.tolist() == [[0.75, 1], [0.25, 0]]
     assert ablation.mean_reads(state).r.tolist() == [[0.5, 0.5], [0.5, 0.5]]
     assert ablation.without_state(state).h[0].tolist() == [[0], [0]]
-    assert ablation.top_alone(state).memory.s.tolist() == [[0, 0, 0.5, 0.5], [0, 1, 0, 0]]
-    actions = Actions(torch.tensor([0.4]), torch.tensor(0.6), torch.tensor(0.4), torch.tensor([0.3]))
-    rounded = ablation.rounded(actions)
-    assert (rounded.u, rounded.d, rounded.i) == (1, 0, None)
-    assert rounded.v == actions.v and rounded.y == actions.y
+    top, front = (ablation.nearest_alone(memory).state(state) for memory in (Stack(1), Queue(1)))
+    assert top.memory.s.tolist() == [[0, 0, 0.5, 0.5], [0, 1, 0, 0]]
+    assert front.memory.s.tolist() == [[1, 0, 0, 0], [1, 0, 0, 0]]
+    assert ablation.nearest_alone(NoMemory(1)) is None
+    instructions = Instructions(torch.tensor([0.4]), torch.tensor(0.6), torch.tensor(0.4))
+    actions = Actions(instructions, torch.tensor([0.3]))
+    rounded = ablation.hardened(Stack(1)).actions(actions)
+    v, u, d = rounded.instructions
+    assert (u, d, rounded.i) == (1, 0, None)
+    assert v == instructions.v and rounded.y == actions.y
 
 
 # --- verdicts -----------------------------------------------------------------------------------------------
@@ -96,31 +100,46 @@ def test_verdicts_on_compiled_networks(machine, task, verdict):
     assert found.falls_at is None or found.falls_at > 1e12
 
 
-def test_a_network_without_a_stack_ignores_it():
+def test_a_network_without_a_memory_ignores_it():
     condition = Condition("xor", "lstm", "none")
     found = diagnose(initial(condition, 0), condition, 0, strings=20)
-    assert found.verdict == IGNORED
-    assert "its memory is none" in found.sentence
+    assert found.verdict == "ignores it (it has no memory)"
+    assert "hiding" not in found.sentence
+
+
+def test_the_verdict_names_the_memory():
+    assert verdicts(Stack(2)) == (
+        "uses its stack as a stack",
+        "uses it as unstructured memory",
+        "ignores its stack",
+    )
+    assert verdicts(Queue(2))[0] == "uses its queue as a queue"
+    names = ablation.edits(Queue(2))
+    lost = {name: 1.0 - 0.2 * (name != "nothing") for name in names}
+    verdict, sentence = judge(lost, dict.fromkeys(names, 1.0), Queue(2))
+    assert verdict == "uses its queue as a queue"
+    assert "hiding what stands behind the front 20.0," in sentence
 
 
 def test_the_verdict_needs_all_three():
-    names = list(ablation.EDITS)
+    names = list(ablation.edits(Stack(2)))
     fine = dict.fromkeys(names, 1.0)
 
     def said(stay=1.0, **lost):
         ablated = {name: fine[name] - lost.get(name.replace(" ", "_"), 0) for name in names}
-        return judge(ablated, {**fine, "strengths rounded": stay})[0]
+        return judge(ablated, {**fine, "strengths rounded": stay}, Stack(2))[0]
 
     reads = dict(reads_zeroed=0.3, reads_of_others=0.2, reads_averaged=0.1)
-    assert said(**reads, beneath_the_top_hidden=0.2) == STACK
+    assert said(**reads, all_but_the_nearest_hidden=0.2) == STACK
     assert said(**reads) == MEMORY
-    assert said(0.9, **reads, beneath_the_top_hidden=0.2) == MEMORY
-    assert said(**{**reads, "reads_averaged": 0.001}, beneath_the_top_hidden=0.2) == IGNORED
+    assert said(0.9, **reads, all_but_the_nearest_hidden=0.2) == MEMORY
+    assert said(**{**reads, "reads_averaged": 0.001}, all_but_the_nearest_hidden=0.2) == IGNORED
 
 
 def test_where_accuracy_falls():
     assert predict_fall([(10, 1.0), (20, 1.0)], 0.0)[0] is None
     assert predict_fall([(10, 1.0), (20, 1.0)], 1e-3)[0] == pytest.approx(250)
+    assert predict_fall([(10, 1.0), (20, 1.0)], None) == (None, "every measured length is fine")
     assert predict_fall([(10, 1.0), (40, 0.98)], 0.1)[0] == pytest.approx(20)
     assert predict_fall([(10, 0.5), (20, 0.4)], 0.1) == (10, "measured: below 99 % at the shortest length")
 
@@ -135,11 +154,11 @@ def test_looks_by_hand():
     assert looks(MACHINES["xor"], "101") == [(0, 0)] * 3
 
 
-@pytest.mark.parametrize("task", lengths.BUILDERS)
+@pytest.mark.parametrize("task", tasks.TASKS)
 @pytest.mark.parametrize("length", [2, 20, 101, 1000])
 def test_long_strings_are_of_the_task(task, length):
     """The task's machine reads each to its end, and says its targets; lengths are what was asked for."""
-    for symbols, target in lengths.draw(task, np.random.default_rng(length), 20, length):
+    for symbols, target in tasks.of_length(tasks.TASKS[task], np.random.default_rng(length), 20, length):
         said = transduced(MACHINES[task], symbols)
         assert len(said) == len(symbols)
         assert all(t is None or s[-1] == t for s, t in zip(said, target, strict=True))
@@ -149,7 +168,10 @@ def test_long_strings_are_of_the_task(task, length):
 def test_random_formulas_are_uniform_over_shapes():
     """The 5 shapes of formulas with 4 values, by the cycle lemma equally likely."""
     rng = np.random.default_rng(0)
-    drawn = ["".join("v" if s in "TF" else "o" for s in lengths.formula(rng, 7)) for _ in range(5000)]
+    drawn = [
+        "".join("v" if s in "TF" else "o" for s in tasks.TASKS["formula"].of_length(rng, 7))
+        for _ in range(5000)
+    ]
     shapes = {shape: drawn.count(shape) for shape in set(drawn)}
     assert len(shapes) == 5
     assert all(900 < n < 1100 for n in shapes.values())

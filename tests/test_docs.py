@@ -1,6 +1,7 @@
 """Every code block of the documentation is executed, and prints what the page says it does.
 
-Blocks of a page share their names and a folder. A `text` block right after a Python block is what that
+Blocks of a page share their names and a folder; one that begins with a comment `# name.py` is also that file
+there. A `text` block right after a Python block is what that
 prints; in a `console` block, what follows a command is. `...` stands for anything.
 """
 
@@ -16,7 +17,6 @@ from pathlib import Path
 import pytest
 
 import softstack as ss
-from softstack.lab.tasks import TASKS
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -28,16 +28,6 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 def same(said, expected):
     return doctest.OutputChecker().check_output(expected, said, FLAGS)
-
-
-@pytest.fixture
-def registries():
-    """What pages add to the dictionaries is taken out again."""
-    kept = [(registry, dict(registry)) for registry in (ss.MEMORIES, ss.CONTROLLERS, TASKS)]
-    yield
-    for registry, before in kept:
-        registry.clear()
-        registry.update(before)
 
 
 def test_all_pages_are_found():
@@ -53,6 +43,8 @@ def test_code_blocks_run_and_print_what_they_say(page, tmp_path, monkeypatch, re
     printed = None
     for language, body in BLOCK.findall(page.read_text(encoding="utf-8")):
         if language == "python":
+            if name := re.match(r"# (\w+\.py)\n", body):
+                Path(name[1]).write_text(body)
             out = io.StringIO()
             with contextlib.redirect_stdout(out):
                 exec(compile(body, str(page), "exec"), names)
@@ -100,4 +92,4 @@ def test_the_documentation_builds_without_a_warning(tmp_path):
     assert paper.count("<math") > 15
     assert 'class="nf">pop<' in paper
     reference = (tmp_path / "html" / "reference.html").read_text()
-    assert "(B, T, N) strengths of all slots after the step" in reference
+    assert "(B, T, N) and how much of it; 0 where a cell is yet to come" in reference

@@ -9,8 +9,8 @@ from hypothesis import given
 from softstack.formal import drawing
 from softstack.formal.machines import PDTS
 from softstack.formal.transducer import Rule, Transducer
-from softstack.lab.cli.main import main
-from softstack.lab.explain.compiled import MACHINES
+from softstack.lab.tasks import TASKS
+from softstack_command import main
 from strategies import PATIENT, sparse
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -88,7 +88,9 @@ def test_the_command_writes_both(tmp_path, capsys):
         with pytest.raises(SystemExit) as end:
             main(["draw", "parenthesis", "--out", str(tmp_path / "new" / f"m.{kind}")])
         assert end.value.code == 0
-        assert (tmp_path / "new" / f"m.{kind}").read_text() == getattr(drawing, kind)(MACHINES["parenthesis"])
+        assert (tmp_path / "new" / f"m.{kind}").read_text() == getattr(drawing, kind)(
+            TASKS["parenthesis"].machine
+        )
     with pytest.raises(SystemExit) as end:
         main(["draw", "parenthesis", "--out", str(tmp_path / "m.gif")])
     assert end.value.code == 2

@@ -16,6 +16,7 @@ import torch
 from softstack.errors import BadInput
 from softstack.lab.sweeps import engine, jobs
 from softstack.lab.sweeps import workers as clusters
+from softstack.lab.sweeps.units import Unit
 from softstack.lab.sweeps.workers import Engine
 from softstack.lab.training.conditions import Condition
 
@@ -23,7 +24,7 @@ SMALL = [
     Condition(task, "linear", "stack", train_size=20, dev_size=5, test_size=5, max_epochs=2)
     for task in ("reversal", "xor", "parenthesis")
 ]
-UNITS = [engine.Unit(condition, (0, 1)) for condition in SMALL]
+UNITS = [Unit(condition, (0, 1)) for condition in SMALL]
 LONG = replace(SMALL[0], train_size=400, max_epochs=40, patience=40)  # a second or two
 
 
@@ -91,7 +92,7 @@ def test_a_worker_that_dies_or_hangs_costs_nothing(hurt, undisturbed, tmp_path):
                 process.send_signal(hurt)
         seen.append(epoch)
 
-    unit = engine.Unit(LONG, (0, 1, 2))
+    unit = Unit(LONG, (0, 1, 2))
     patient = Engine("local", workers=1, every=0.0, stall=12.0)
     assert done(engine.run([unit], patient, tmp_path, progress)) == {unit}
     assert results(tmp_path) == undisturbed
@@ -100,7 +101,7 @@ def test_a_worker_that_dies_or_hangs_costs_nothing(hurt, undisturbed, tmp_path):
 
 
 def test_who_kills_three_workers_is_given_up_and_the_others_go_on(tmp_path):
-    bad, good = engine.Unit(LONG, (7, 8)), engine.Unit(SMALL[0], (0, 1))
+    bad, good = Unit(LONG, (7, 8)), Unit(SMALL[0], (0, 1))
     killed = []
 
     def progress(unit, epoch, left):
@@ -176,7 +177,7 @@ def test_a_cluster_started_by_hand_one_worker_killed(undisturbed, tmp_path):
             if epoch == 5 and seen.count(5) == 1:
                 os.killpg(processes[1].pid, signal.SIGKILL)
 
-        units = [engine.Unit(LONG, (seed,)) for seed in (0, 1, 2)]
+        units = [Unit(LONG, (seed,)) for seed in (0, 1, 2)]
         assert done(engine.run(units, Engine(address, every=0.0), root, progress)) == set(units)
     assert results(root) == undisturbed
 
@@ -185,7 +186,7 @@ def test_a_scheduler_that_dies(undisturbed, tmp_path):
     """It is said in a sentence, and what was saved by then is taken up by whoever comes next."""
     root = tmp_path / "root"
     root.mkdir()
-    unit = engine.Unit(LONG, (0, 1, 2))
+    unit = Unit(LONG, (0, 1, 2))
     with cluster(tmp_path) as (address, processes):
 
         def progress(unit, epoch, left):

@@ -17,15 +17,16 @@ from softstack.formal.machines import PDTS, dyck, real_time_dyck
 from softstack.formal.merging import merged
 from softstack.formal.transducer import Rule, Transducer
 from softstack.lab import tasks
-from softstack.lab.cli.main import main
-from softstack.lab.explain.compiled import MACHINES, compile_task
+from softstack.lab.explain.compiled import compile_task
 from softstack.lab.explain.extract import extract
 from softstack.lab.explain.fidelity import Share, answers
 from softstack.lab.training.conditions import Condition
-from softstack.lab.training.train import initial
+from softstack.lab.training.draws import initial
+from softstack_command import main
 from strategies import dense
 
 BRACKETS = [("(", ")"), ("[", "]")]
+MACHINES = {name: tasks.machine_of(task) for name, task in tasks.TASKS.items()}
 
 
 # --- equivalence ------------------------------------------------------------------------------------------

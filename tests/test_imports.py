@@ -1,82 +1,183 @@
-"""Imports go one way, and `import softstack` takes torch and numpy alone."""
+"""Imports go one way, none hides in a function without a reason, and what is not needed is not loaded."""
 
 import ast
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
-SOURCE = Path(__file__).parent.parent / "src" / "softstack"
-# What each part may import of softstack, besides itself.
-ALLOWED = {
-    "errors": set(),
-    "checks": {"errors", "memory"},  # memory: for its types alone
-    "kernels": {"errors"},
-    "fused": {"buffers", "cell", "kernels", "memory"},
-    "memory": {"checks", "errors", "kernels"},
-    "buffers": {"memory"},
-    "controllers": {"errors"},
-    "cell": {"checks", "controllers", "errors", "memory"},
-    "trace": {"cell", "controllers"},
-    "networks": {"buffers", "cell", "checks", "controllers", "errors", "fused", "kernels", "memory", "trace"},
-    "formal": {"controllers", "errors", "networks"},
-    "lab": {
-        "buffers",
-        "cell",
-        "checks",
-        "controllers",
-        "errors",
-        "formal",
-        "fused",
-        "kernels",
-        "memory",
-        "networks",
-        "trace",
-        "viewer",
-        "",
-    },
-    "viewer": {"errors", "memory", "trace"},
-    "__main__": set(),
-    "": {"cell", "controllers", "errors", "memory", "networks", "trace", "viewer"},
+import pytest
+
+import softstack_command
+import softstack_forks
+
+SOURCE = Path(__file__).parent.parent / "src"
+# Each part of the library imports only parts that stand before it; "" is softstack/__init__.py.
+PARTS = [
+    "errors", "words", "kernels", "checks", "memory", "buffers", "controllers", "cell", "fit", "trace", "fused",
+    "networks", "viewer", "formal", "", "lab", "__main__",
+]  # fmt: skip
+# So do the packages of the laboratory.
+ROOMS = ["tasks", "plugins", "training", "runs", "sweeps", "reports", "explain", "cli"]
+# What is imported inside functions, and why.
+LAZY = {
+    "softstack.kernels": "numba and Triton take long to import, and the reference needs neither",
+    "torch": "it takes seconds, and the command parses before",
+    "softstack.lab.plugins": "so does torch",
+    "softstack.errors": "so does torch",
+    "distributed": "it takes long, and only workers need it",
+    "dask": "it comes with distributed",
+    "dask_jobqueue": "optional",
+    "pyarrow": "optional",
+    "torch.utils.tensorboard": "optional",
+    "wandb": "optional",
+    "matplotlib": "it takes long, and the benchmarks run without a figure",
 }
+FOR_TYPES: set[tuple[str, str]] = set()  # against the line, for annotations alone
 
 
-def imported(file):
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "softstack":
-            parts = node.module.split(".")
-            yield from [parts[1]] if len(parts) > 1 else [alias.name for alias in node.names]
-        elif isinstance(node, ast.Import):
+class Import(NamedTuple):
+    importer: str
+    imported: str
+    kind: str  # "top", "lazy" in a function, "types" under TYPE_CHECKING, or "string"
+
+
+def name_of(file):
+    parts = file.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+FILES = {name_of(file): file for file in SOURCE.rglob("*.py")}
+
+
+def imports_of(module):
+    tree = ast.parse(FILES[module].read_text(encoding="utf-8"))
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    checking = [n for n in ast.walk(tree) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.unparse(n.test)]
+    lazy = {id(node) for function in functions for node in ast.walk(function)}
+    types = {id(node) for block in checking for node in ast.walk(block)}
+    for node in ast.walk(tree):
+        kind = "types" if id(node) in types else "lazy" if id(node) in lazy else "top"
+        if isinstance(node, ast.Import):
+            yield from (Import(module, alias.name, kind) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module} imports relatively"
             for alias in node.names:
-                parts = alias.name.split(".")
-                if parts[0] == "softstack":
-                    yield parts[1] if len(parts) > 1 else ""
+                whole = f"{node.module}.{alias.name}"
+                yield Import(module, whole if whole in FILES else node.module, kind)
 
 
-def test_imports_go_one_way():
-    files = sorted(SOURCE.rglob("*.py"))
-    assert len(files) > 15
-    for file in files:
-        part = file.relative_to(SOURCE).parts[0].removesuffix(".py").replace("__init__", "")
-        wrong = set(imported(file)) - ALLOWED[part] - {part}
-        assert not wrong, f"{file} imports {wrong}"
+IMPORTS = [found for module in sorted(FILES) for found in imports_of(module)]
+# Modules that are named in strings are imported all the same.
+IMPORTS += [
+    Import("softstack_command", f"{softstack_command.CLI}.{place.split(':')[0]}", "string")
+    for place, _ in softstack_command.COMMANDS.values()
+]
+IMPORTS += [Import("softstack_command", module, "string") for module in softstack_forks.IMPORTED]
+OURS = [found for found in IMPORTS if found.imported in FILES]
 
 
-def loaded_by(module):
-    code = f"import sys, {module}; print(' '.join(sys.modules))"
+def part(module):
+    return (*module.split("."), "")[1]
+
+
+def room(module):
+    return (*module.split("."), "", "")[2]
+
+
+def test_every_module_is_looked_at():
+    assert len(FILES) > 100 and len(OURS) > 300
+    inside = [module for module in FILES if module.split(".")[0] == "softstack"]
+    assert {part(module) for module in inside} == set(PARTS)
+    assert {room(module) for module in inside if part(module) == "lab"} == {*ROOMS, ""}
+    assert set(FILES) - set(inside) == {"softstack_command", "softstack_forks"}
+    named = {found.imported for found in IMPORTS if found.imported.startswith("softstack")}
+    assert named <= set(FILES)  # those in strings too
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_parts_form_a_line(name):
+    for importer, imported, _ in OURS:
+        if importer.startswith("softstack_") or part(importer) != name or (importer, imported) in FOR_TYPES:
+            continue
+        if imported.startswith("softstack_"):
+            assert (importer, imported) in {
+                ("softstack.__main__", "softstack_command"),
+                ("softstack.lab.sweeps.workers", "softstack_forks"),
+            }
+        else:
+            assert PARTS.index(part(imported)) <= PARTS.index(name), f"{importer} imports {imported}"
+
+
+def test_kernels_know_no_module():
+    known = {part(imported) for importer, imported, _ in OURS if part(importer) == "kernels"}
+    assert known == {"kernels", "errors"}
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_rooms_of_the_laboratory_form_a_line(name):
+    for importer, imported, _ in OURS:
+        if (part(importer), room(importer)) == ("lab", name) and part(imported) == "lab":
+            assert ROOMS.index(room(imported)) <= ROOMS.index(name), f"{importer} imports {imported}"
+
+
+def test_no_cycle_not_even_through_functions():
+    """Modules in an order in which each comes after all that it imports, whenever it imports them."""
+    needs = {
+        module: {i.imported for i in OURS if i.importer == module and i.kind != "types"} for module in FILES
+    }
+    ordered = set()
+    while ready := [module for module in needs if module not in ordered and needs[module] <= ordered]:
+        ordered.update(ready)
+    assert set(needs) - ordered == set(), "these import each other, or what does"
+
+
+def test_imports_inside_functions_have_a_reason():
+    def reason(imported):
+        return [name for name in LAZY if f"{imported}.".startswith(f"{name}.")]
+
+    lazy = [found for found in IMPORTS if found.kind == "lazy"]
+    for found in lazy:
+        assert reason(found.imported), f"{found.importer} imports {found.imported} inside a function"
+    assert {name for found in lazy for name in reason(found.imported)} == set(LAZY)
+    outside = {found.importer for found in lazy if part(found.imported) in ("errors", "lab")}
+    assert outside <= {"softstack_command", "softstack.lab.training.step"}
+
+
+def loaded_by(statement):
+    code = f"import sys; {statement}; print(' '.join(sys.modules))"
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
 
 
-def test_the_command_starts_before_torch_is_imported():
-    loaded = loaded_by("softstack_command")
-    assert "multiprocessing.forkserver" in loaded
-    assert "torch" not in loaded
-    assert "softstack" not in loaded
+def test_the_command_and_its_help_wait_for_no_torch():
+    """Nor does the start of the process from which workers are forked."""
+    help_page = "import softstack_command, softstack_forks, contextlib, io\n"
+    help_page += "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()) as out: "
+    help_page += "softstack_command.main(['--help'])\n"
+    loaded = loaded_by(f"exec({help_page!r}); assert 'transducers' in out.getvalue()")
+    assert {"multiprocessing.forkserver", "cyclopts"} <= set(loaded)
+    assert not {"torch", "softstack", "numpy"} & set(loaded)
+
+
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [
+        ("data", {"matplotlib", "distributed", "softstack.lab.sweeps"}),
+        ("evaluate", {"matplotlib", "distributed", "softstack.lab.sweeps", "softstack.lab.reports"}),
+        ("runs", {"matplotlib", "distributed", "softstack.lab.sweeps", "softstack.lab.reports"}),
+        ("sweep", {"matplotlib", "softstack.lab.reports"}),
+        ("machines", {"matplotlib", "distributed", "softstack.lab.reports"}),
+    ],
+)
+def test_a_command_loads_what_it_needs(module, heavy):
+    loaded = loaded_by(f"import softstack.lab.cli.{module}")
+    assert not heavy & set(loaded)
 
 
 def test_importing_softstack_loads_little():
-    loaded = loaded_by("softstack")
+    loaded = loaded_by("import softstack")
     assert "torch" in loaded
     heavy = {
         "numba",

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from torch.testing import assert_close
 from torch.utils.checkpoint import checkpoint
 
 import softstack as ss
-from softstack import fused, kernels
+from softstack import fit, fused, kernels
 from softstack.kernels.rnn import CORES, MEMORIES, on_chip
 from test_memory import DOUBLE, SCANS, STRENGTHS, instructions
 
@@ -163,17 +164,21 @@ def outcome(net, backend, x, state, lengths, coefficients, one_by_one=False):
 
 NETWORKS = {
     "plain": ss.StackRNN,
-    "buffered": lambda *a, **k: ss.BufferedStackRNN(*a, **k, steps=lambda T: (3 * T + 1) // 2),
-    "as the authors read": lambda *a, **k: ss.BufferedStackRNN(
-        *a, **k, steps=lambda T: T, discard_first=True
-    ),
+    "buffered": partial(ss.BufferedStackRNN, steps=lambda T: (3 * T + 1) // 2),
+    "as the authors read": partial(ss.BufferedStackRNN, steps=lambda T: T, discard_first=True),
 }
+
+
+def build(controller="lstm", memory="stack", network="plain", **more):
+    """A small network."""
+    sizes = dict(input_size=3, hidden_size=5, memory_size=2, output_size=4)
+    return NETWORKS[network](**{**sizes, "controller": controller, "memory": memory, **DOUBLE, **more})
 
 
 def compare(kernel, network, controller, memory, dtype, B, T, before, ragged, generator):
     """A network through a kernel and through the reference, from a state that holds `before` steps."""
     torch.manual_seed(0)
-    net = NETWORKS[network](3, 4, controller, 5, memory, 2, dtype=dtype)
+    net = build(controller, memory, network, dtype=dtype)
     with torch.no_grad():
         for p in net.parameters():
             p.add_(0.5 * torch.randn(p.shape, generator=generator, dtype=dtype))
@@ -213,7 +218,7 @@ def test_networks_of_many_steps(controller, memory, T, before, generator):
 @pytest.mark.parametrize("ragged", [False, True])
 def test_ties_in_networks(memory, T, ragged, generator):
     """Strengths of exactly 1/2 and 1, straight from the input: pops end between cells, and reads are full."""
-    net = ss.StackRNN(6, 2, "linear", memory=memory, memory_size=2, **DOUBLE)
+    net = build("linear", memory, input_size=6, output_size=2)
     weight, bias = net.parameters()
     with torch.no_grad():
         weight.copy_(torch.eye(6, 8, **DOUBLE))
@@ -244,7 +249,7 @@ def test_padding_changes_nothing_at_ties(network, memory, kernel, T, on_chip, ge
     no step, and none if it makes one."""
     if not on_chip:
         monkeypatch.setattr("softstack.kernels.rnn.ON_CHIP", 0)
-    net = NETWORKS[network](3, 4, "lstm", 5, memory, 2, **DOUBLE).to(DEVICE[kernel])
+    net = build("lstm", memory, network).to(DEVICE[kernel])
     x = torch.randn(4, T, 3, generator=generator, **DOUBLE).to(DEVICE[kernel])
     state = net(x[:, :3])[1]
 
@@ -296,7 +301,7 @@ def test_what_a_chip_holds():
 def test_awkward_widths(kernel, controller, size, generator):
     """Every width that is not a whole tile or vector, and saturated gates."""
     torch.manual_seed(0)
-    net = ss.StackRNN(size, size, controller, size, "stack", size, **DOUBLE)
+    net = build(controller, input_size=size, hidden_size=size, memory_size=size, output_size=size)
     with torch.no_grad():
         net.cell.heads.weight.mul_(20)
     net = net.to(DEVICE[kernel])
@@ -310,33 +315,27 @@ def test_awkward_widths(kernel, controller, size, generator):
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("controller", CORES)
 def test_a_population_is_one_call(network, controller, generator):
-    """Through vmap, and as the trainer calls it: each model as it is on its own."""
-    nets = [NETWORKS[network](3, 4, controller, 5, **DOUBLE) for _ in range(3)]
+    """Through vmap, as the trainer calls it: each model as it is on its own."""
+    nets = [build(controller, network=network) for _ in range(3)]
     x = torch.randn(3, 7, 6, 3, generator=generator, **DOUBLE)
     stacked, _ = stack_module_state(nets)
     parameters = {name: p.detach().requires_grad_() for name, p in stacked.items()}
-    own = {name.removeprefix("cell."): p for name, p in parameters.items()}
-    direct = (
-        fused.population(nets[0].cell, own, x, "cpu")
-        if network == "plain"
-        else fused.buffered_population(nets[0].cell, own, x, "cpu", nets[0].steps(6), nets[0].discard_first)
-    )
-    for y in (vmap(lambda p, x: functional_call(nets[0], p, (x,))[0])(parameters, x), direct):
-        grads = torch.autograd.grad(y.square().sum(), list(parameters.values()))
-        for k, net in enumerate(nets):
-            net.zero_grad()
-            net.backend = "reference"
-            alone = net(x[k])[0]
-            alone.square().sum().backward()
-            net.backend = "auto"
-            assert_close(y[k], alone)
-            for name, grad in zip(parameters, grads, strict=True):
-                assert_close(grad[k], net.get_parameter(name).grad)
+    y = vmap(lambda p, x: functional_call(nets[0], p, (x,))[0])(parameters, x)
+    grads = torch.autograd.grad(y.square().sum(), list(parameters.values()))
+    for k, net in enumerate(nets):
+        net.zero_grad()
+        net.backend = "reference"
+        alone = net(x[k])[0]
+        alone.square().sum().backward()
+        net.backend = "auto"
+        assert_close(y[k], alone)
+        for name, grad in zip(parameters, grads, strict=True):
+            assert_close(grad[k], net.get_parameter(name).grad)
 
 
 @pytest.mark.parametrize("kernel", DEVICE)
 def test_the_same_call_gives_the_same_bits(kernel, generator):
-    net = ss.StackRNN(3, 4, "lstm", 5, backend=kernel).to(DEVICE[kernel])
+    net = build(backend=kernel, dtype=torch.float32).to(DEVICE[kernel])
     steps = 3 if INTERPRETED and kernel == "gpu" else 30
     x = torch.randn(5, steps, 3, generator=generator).to(DEVICE[kernel])
     first, second = ([net(x)[0], *torch.autograd.grad(net(x)[0].sum(), net.parameters())] for _ in range(2))
@@ -348,7 +347,7 @@ def test_not_contiguous(generator):
     given = v.transpose(0, 1).contiguous().transpose(0, 1), u.t().contiguous().t(), d.expand(4, 6)[:, ::1]
     assert not given[0].is_contiguous()
     assert_close(ss.stack_scan(*given, backend="cpu")[0], ss.stack_scan(v, u, d, backend="reference")[0])
-    net = ss.StackRNN(2, 3, "gru", 5, **DOUBLE)
+    net = build("gru", input_size=2)
     x = v.transpose(0, 1)
     assert_close(net(x)[0], net(x.contiguous())[0])
 
@@ -371,7 +370,7 @@ def test_operators_are_registered_as_torch_wants(memory, generator):
     v, u, d = instructions("random", generator, 2, 5, 3)
     lengths = torch.tensor([5, 3])
     torch.library.opcheck(scan_op, (v, u, d, torch.zeros(2, 0, **DOUBLE), lengths, memory == "stack", False))
-    net = ss.StackRNN(3, 4, "lstm", 5, memory, **DOUBLE)
+    net = build("lstm", memory)
     state = net.cell.init((2,), v)
     weights = fused.weights_of("lstm", {k: p.detach() for k, p in net.cell.named_parameters()})
     arguments = (v, *weights, *state.memory, *state.h, state.r, lengths, v[..., :0, 0], v[:, 0, 0])
@@ -395,7 +394,7 @@ def test_operators_are_registered_as_torch_wants(memory, generator):
 )
 def test_compiles_as_one_graph_for_all_shapes(kernel, network, controller, memory, generator):
     torch._dynamo.reset()
-    net = NETWORKS[network](3, 4, controller, 5, memory, backend=kernel, **DOUBLE).to(DEVICE[kernel])
+    net = build(controller, memory, network, backend=kernel).to(DEVICE[kernel])
     graphs = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
     compiled = torch.compile(net, fullgraph=True, dynamic=True, backend=graphs)
     shapes = [(4, 2), (2, 3), (3, 3), (2, 7), (3, 140)]  # at first all different: equal sizes are one symbol
@@ -412,7 +411,7 @@ def test_compiles_as_one_graph_for_all_shapes(kernel, network, controller, memor
 
 @pytest.mark.parametrize("kernel", DEVICE)
 def test_gradient_checkpointing(kernel, generator):
-    net = ss.StackRNN(3, 4, "lstm", 5, backend=kernel, **DOUBLE).to(DEVICE[kernel])
+    net = build(backend=kernel).to(DEVICE[kernel])
     x = torch.randn(2, 3, 3, generator=generator, **DOUBLE).to(DEVICE[kernel]).requires_grad_()
     u, d = torch.rand(2, 2, 3, generator=generator, **DOUBLE).to(DEVICE[kernel]).requires_grad_()
 
@@ -428,7 +427,7 @@ def test_gradient_checkpointing(kernel, generator):
 
 EXPORT_FIRST = """
 import sys, torch, softstack as ss
-net, x = ss.{network}(3, 4, "gru", 5), torch.randn(2, 6, 3)
+net, x = ss.{network}(3, hidden_size=5, memory_size=2, controller="gru"), torch.randn(2, 6, 3)
 sizes = (torch.export.Dim("B"), torch.export.Dim("T", min=2, max=4000), torch.export.Dim.STATIC)
 exported = torch.export.export(net, (x,), dynamic_shapes=(sizes,) if {dynamic} else None).module()
 assert "numba" not in sys.modules, "numba cannot be imported while torch exports: it has replaced math.pow"
@@ -447,7 +446,7 @@ def test_exports_before_the_first_call(network, dynamic):
 
 
 def test_exports(generator):
-    net = ss.StackRNN(3, 4, "gru", 5, **DOUBLE)
+    net = build("gru")
     x = torch.randn(2, 6, 3, generator=generator, **DOUBLE)
     exported = torch.export.export(net, (x,))
     assert any("softstack.rnn" in str(node.target) for node in exported.graph.nodes)
@@ -464,7 +463,7 @@ def test_twice_is_refused_in_a_sentence(generator):
     (grad,) = torch.autograd.grad(ss.stack_scan(v, u, d)[0].square().sum(), u, create_graph=True)
     with pytest.raises(ss.BadInput, match="cannot be differentiated twice: use backend='reference'"):
         grad.sum().backward()
-    net = ss.StackRNN(3, 4, **DOUBLE)
+    net = build()
     (grad, *_) = torch.autograd.grad(net(v)[0].square().sum(), list(net.parameters()), create_graph=True)
     with pytest.raises(ss.BadInput, match="cannot be differentiated twice"):
         grad.sum().backward()
@@ -490,12 +489,12 @@ def test_explain(backend, x, why_not, said):
 
 
 def test_what_does_not_fit_falls_back_or_says_so():
-    mlp, x = ss.StackRNN(3, 4, "mlp"), torch.zeros(1, 2, 3)
-    assert fused.why_not(mlp.cell, x, 2, False) == "there is no kernel for the mlp controller"
+    mlp, x = build("mlp", dtype=torch.float32), torch.zeros(1, 2, 3)
+    assert fit.why_not(mlp.cell, x, 2) == "there is no kernel for the controller MLP"
     assert mlp(x)[0].shape == (1, 2, 4)
     mlp.backend = "cpu"
     with pytest.raises(
-        ss.BadInput, match="backend 'cpu' does not fit this call: there is no kernel for the mlp"
+        ss.BadInput, match="'cpu' does not fit this call: there is no kernel for the controller"
     ):
         mlp(x)
     with pytest.raises(ss.BadInput, match="backend 'gpu' does not fit this call: its tensors are on meta"):

@@ -1,4 +1,4 @@
-"""memory.py against the oracle: reads, states and gradients, ties included."""
+"""Stacks and queues against the oracle: reads, states and gradients, ties included; and what is refused."""
 
 import pytest
 import torch
@@ -114,12 +114,6 @@ def test_reads_are_the_papers_on_any_strengths(data):
         assert_close(scan(v, u, d)[0], literal(v, u, d)[0], atol=1e-12, rtol=0)
 
 
-@pytest.mark.parametrize("memory", SCANS)
-def test_gradcheck_where_it_is_smooth(memory, generator):
-    given = [x.requires_grad_() for x in instructions("random", generator, 2, 6, 2)]
-    assert torch.autograd.gradcheck(lambda *x: SCANS[memory][0](*x)[0], given)
-
-
 def test_the_convention_at_a_tie():
     """minimum gives each of two equal arguments half of the gradient; relu has slope 0 at 0."""
     v, u = torch.ones(1, 1, 1, **DOUBLE), torch.zeros(1, 1, **DOUBLE)
@@ -130,83 +124,6 @@ def test_the_convention_at_a_tie():
     v, d = torch.ones(1, 2, 1, **DOUBLE), torch.tensor([[1.0, 0.0]], **DOUBLE)
     (grad,) = torch.autograd.grad(ss.stack_scan(v, u, d)[0].sum(), u)
     assert_close(grad, torch.tensor([[0.0, 0.0]], **DOUBLE))
-
-
-@pytest.mark.parametrize("memory", ss.MEMORIES)
-def test_step_by_step_is_the_scan(memory, generator):
-    """Contract of every memory: steps from `init` compute what its scan computes (none: always 0)."""
-    v, u, d = instructions("random", generator, 3, 7, 2)
-    mem = ss.MEMORIES[memory](2)
-    state = mem.init(3, dtype=torch.float64)
-    assert state.V.shape == (3, 0, 2)
-    reads = []
-    for t in range(7):
-        state, r = mem.step(state, ss.Instructions(v[:, t], u[:, t], d[:, t]))
-        reads.append(r)
-    expected = SCANS[memory][0](v, u, d)[0] if memory in SCANS else torch.zeros_like(v)
-    assert_close(torch.stack(reads, 1), expected)
-
-
-@pytest.mark.parametrize("memory", SCANS)
-def test_in_pieces(memory, generator):
-    scan = SCANS[memory][0]
-    v, u, d = instructions("random", generator, 3, 9, 2)
-    whole, final = scan(v, u, d)
-    first, state = scan(v[:, :4], u[:, :4], d[:, :4])
-    second, state = scan(v[:, 4:], u[:, 4:], d[:, 4:], state)
-    assert_close(torch.cat([first, second], 1), whole)
-    assert_close(state.s, final.s)
-    assert_close(state.V, final.V)
-
-
-@pytest.mark.parametrize("memory", SCANS)
-def test_unbatched_empty_batch_and_no_steps(memory, generator):
-    scan = SCANS[memory][0]
-    v, u, d = instructions("random", generator, 2, 5, 3)
-    assert_close(scan(v[1], u[1], d[1])[0], scan(v, u, d)[0][1])
-    r, state = scan(v[:0], u[:0], d[:0])
-    assert r.shape == (0, 5, 3)
-    assert state.s.shape == (0, 5)
-    r, state = scan(v[:, :0], u[:, :0], d[:, :0])
-    assert r.shape == (2, 0, 3)
-    assert state.V.shape == (2, 0, 3)
-
-
-@pytest.mark.parametrize("memory", SCANS)
-def test_padding_changes_neither_state_nor_gradient(memory, generator):
-    """Whatever stands in padded steps, NaN included, each sequence comes out as it does on its own."""
-    scan = SCANS[memory][0]
-    lengths = torch.tensor([5, 0, 3])
-    given = instructions("random", generator, 3, 5, 2)
-    for b, n in enumerate(lengths):
-        given[0][b, n:] = torch.nan
-    for x in given:
-        x.requires_grad_()
-    r, state = scan(*given, lengths=lengths)
-    grads = torch.autograd.grad(r.square().sum() + state.s.sum(), given)
-    for b, n in enumerate(lengths.tolist()):
-        alone = [x[b, :n].detach().requires_grad_() for x in given]
-        r_alone, state_alone = scan(*alone)
-        assert_close(r[b, :n], r_alone)
-        assert_close(r[b, n:], torch.zeros(5 - n, 2, **DOUBLE))
-        assert_close(state.s[b, :n], state_alone.s)
-        assert not state.s[b, n:].any()
-        assert not any(grad[b, n:].any() for grad in grads)
-        if n:
-            own = torch.autograd.grad(r_alone.square().sum() + state_alone.s.sum(), alone)
-            for grad, expected in zip(grads, own, strict=True):
-                assert_close(grad[b, :n], expected)
-
-
-@pytest.mark.parametrize("memory", SCANS)
-def test_vmap_and_grad_transform(memory, generator):
-    scan = SCANS[memory][0]
-    v, u, d = instructions("random", generator, 3, 4, 2)
-    assert_close(torch.func.vmap(lambda *x: scan(*x)[0])(v, u, d), scan(v, u, d)[0])
-    by_func = torch.func.grad(lambda u: scan(v, u, d)[0].sum())(u)
-    leaf = u.clone().requires_grad_()
-    (by_autograd,) = torch.autograd.grad(scan(v, leaf, d)[0].sum(), leaf)
-    assert_close(by_func, by_autograd)
 
 
 def test_autocast_keeps_full_precision(generator):

@@ -153,7 +153,7 @@ def test_reindex(softstack, root):
     [
         (("runs", "nowhere"), "nowhere is not a directory of runs"),
         (("reindex", "nowhere"), "nowhere is not a directory of runs"),
-        (("runs", "--where", "test >"), "--where has the end at character 7 where a number should be"),
+        (("runs", "--where", "test >"), "--where is no expression (incomplete input)"),
         (("runs", "--sort", "tset"), "unknown column to sort by, 'tset': did you mean 'test'"),
         (("runs", "--out", "x"), "--out needs --format csv, json or parquet"),
         (("compare", "seed < 0", "seed = 1"), "no run under runs is seed < 0"),

@@ -11,6 +11,7 @@ import torch
 
 from softstack.lab.reports import table1 as report
 from softstack.lab.training.conditions import TABLE_1
+from softstack.words import counted
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results" / "table1"
@@ -61,7 +62,7 @@ def test_published_rows_follow_from_published_trials(published):
             assert [trial["seed"] for trial in part["trials"]] == list(range(10))
             assert {key: part[key] for key in report.STATISTICS} == report.summary(part["trials"])
             assert len({trial["condition"] for trial in part["trials"]}) == 1
-        assert row["trials"][0]["condition"] == condition.name
+        assert row["trials"][0]["condition"] in condition.names
 
 
 def test_published_trials_are_all_there(published):
@@ -108,3 +109,17 @@ def test_docstring_examples_run():
     assert doctest.testmod(networks, extraglobs={"torch": torch}) == doctest.TestResults(
         failed=0, attempted=6
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ((1, "run"), "1 run"),
+        ((0, "run"), "0 runs"),
+        ((2, "run"), "2 runs"),
+        ((1, "directory", "directories"), "1 directory"),
+        ((3, "directory", "directories"), "3 directories"),
+    ],
+)
+def test_one_is_not_several(words, text):
+    assert counted(*words) == text

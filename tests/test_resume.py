@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from softstack.errors import BadInput
-from softstack.lab.training import resume
+from softstack.lab.training import checkpoints
 from softstack.lab.training.conditions import TABLE_1, Condition
+from softstack.lab.training.epochs import Epoch
 from softstack.lab.training.train import train
 
 SMALL = Condition(
@@ -15,22 +16,21 @@ SMALL = Condition(
 )
 
 
-def checkpoints(condition, seeds):
-    """The trials, and every state that they were in at the end of an epoch: {epochs: {seed: bytes}}."""
+def kept(condition, seeds, begun=()):
+    """The trials, and a checkpoint of each at the end of every epoch: {epochs: {seed: bytes}}."""
     seen: dict[int, dict[int, bytes]] = {}
 
-    def keep(states):
-        for seed, state in states.items():
-            seen.setdefault(len(state.epochs), {})[seed] = resume.dumps(state)
+    def keep(trials):
+        for seed, checkpoint in trials.items():
+            seen.setdefault(len(checkpoint.epochs), {})[seed] = checkpoints.dumps(checkpoint)
 
-    return train(condition, seeds, checkpoint=keep, every=0), seen
+    return train(condition, seeds, begun=begun, keep=keep, every=0), seen
 
 
 def same(ours, theirs):
     assert ours.epochs == theirs.epochs
     assert (ours.seed, ours.dev, ours.test) == (theirs.seed, theirs.dev, theirs.test)
     assert all(torch.equal(weight, theirs.weights[name]) for name, weight in ours.weights.items())
-    assert resume.dumps(ours.state) == resume.dumps(theirs.state)
 
 
 @pytest.mark.parametrize(
@@ -43,53 +43,56 @@ def same(ours, theirs):
     ],
 )
 def test_going_on_from_any_epoch(condition, seeds):
-    """From every epoch's state, written and read: all who were still training together, and each alone."""
-    whole, seen = checkpoints(condition, seeds)
+    """From every epoch's checkpoint, written and read: those still training, together and one alone."""
+    whole, seen = kept(condition, seeds)
     assert len(seen) >= 3
-    for states in seen.values():
-        read = {seed: resume.loads(content, condition, "x") for seed, content in states.items()}
+    for epoch, contents in seen.items():
+        read = {seed: checkpoints.loads(content, condition, "x") for seed, content in contents.items()}
         for seeds in ([*read], [list(read)[-1]]):
-            for trial in train(condition, seeds, begun=[read[seed] for seed in seeds]):
+            trials, later = kept(condition, seeds, [read[seed] for seed in seeds])
+            for trial in trials:
                 same(trial, whole[trial.seed])
+            assert all(later[n][seed] == seen[n][seed] for n in later for seed in later[n])  # moments too
+            assert min(later, default=epoch + 1) == epoch + 1
 
 
-def test_states_are_handed_over_no_more_often_than_asked():
+def test_checkpoints_are_handed_over_no_more_often_than_asked():
     calls = []
-    train(SMALL, [0], checkpoint=calls.append, every=3600)
+    train(SMALL, [0], keep=calls.append, every=3600)
     assert not calls
 
 
 def test_trials_that_were_not_in_step_cannot_go_on_together():
-    _, seen = checkpoints(SMALL, [0, 1])
-    states = [resume.loads(seen[epoch][0], SMALL, "x") for epoch in (1, 2)]
-    with pytest.raises(BadInput, match=r"2 trials cannot go on together from 2 states after \[1, 2\] epochs"):
-        train(SMALL, [0, 1], begun=states)
+    _, seen = kept(SMALL, [0, 1])
+    begun = [checkpoints.loads(seen[epoch][0], SMALL, "x") for epoch in (1, 2)]
+    with pytest.raises(BadInput, match=r"2 trials cannot go on together from 2 checkpoints after \[1, 2\]"):
+        train(SMALL, [0, 1], begun=begun)
 
 
-def test_a_state_of_another_condition_is_refused():
-    _, seen = checkpoints(SMALL, [0])
+def test_a_checkpoint_of_another_condition_is_refused():
+    _, seen = kept(SMALL, [0])
     for other in (replace(SMALL, memory_size=3), replace(SMALL, batch_size=5), replace(SMALL, train_size=10)):
         with pytest.raises(BadInput, match=r"mine.safetensors .* it was damaged"):
-            resume.loads(seen[1][0], other, "mine.safetensors")
+            checkpoints.loads(seen[1][0], other, "mine.safetensors")
 
 
 def test_damage_is_told():
     """Cut at every byte, and with every byte of the header and of the counters changed."""
-    content = checkpoints(SMALL, [0])[1][2][0]
-    assert len(content) < resume.most_bytes(SMALL)
+    content = kept(SMALL, [0])[1][2][0]
+    assert len(content) < checkpoints.most_bytes(SMALL)
     for offset in range(len(content)):
         with pytest.raises(BadInput, match="it was damaged"):
-            resume.loads(content[:offset], SMALL, "x")
-    state = resume.loads(content, SMALL, "x")
+            checkpoints.loads(content[:offset], SMALL, "x")
+    whole = checkpoints.loads(content, SMALL, "x")
     wrong = [
-        state._replace(steps=state.steps + 1),
-        state._replace(order=(*state.order[:3], state.order[3] - 1, *state.order[4:])),
-        state._replace(order=(*state.order[:4], 2, 0)),
-        state._replace(epochs=[(0.1, 1.5), (0.1, 0.5)]),
-        state._replace(epochs=[(0.1, float("nan")), (0.1, 0.5)]),
-        state._replace(first=state.first[:-1]),
-        state._replace(parameters=state.parameters.double()[:-2]),
+        whole._replace(steps=whole.steps + 1),
+        whole._replace(order=(*whole.order[:3], whole.order[3] - 1, *whole.order[4:])),
+        whole._replace(order=(*whole.order[:4], 2, 0)),
+        whole._replace(epochs=[Epoch(0.1, 1.5), Epoch(0.1, 0.5)]),
+        whole._replace(epochs=[Epoch(0.1, float("nan")), Epoch(0.1, 0.5)]),
+        whole._replace(first=whole.first[:-1]),
+        whole._replace(parameters=whole.parameters.double()[:-2]),
     ]
-    for given in wrong:
+    for checkpoint in wrong:
         with pytest.raises(BadInput, match="it was damaged"):
-            resume.loads(resume.dumps(given), SMALL, "x")
+            checkpoints.loads(checkpoints.dumps(checkpoint), SMALL, "x")

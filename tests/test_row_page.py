@@ -8,8 +8,9 @@ from softstack.lab.reports import row_page
 from softstack.lab.reports import table1 as report
 from softstack.lab.runs import store
 from softstack.lab.training.conditions import TABLE_1, corrected
-from softstack.lab.training.resume import fresh
-from softstack.lab.training.train import Epoch, Trial, initial, stream
+from softstack.lab.training.draws import initial
+from softstack.lab.training.epochs import Epoch
+from softstack.lab.training.train import Trial
 
 DEV = (0.5, 1.0, 0.75, 0.9, 0.7)
 
@@ -19,23 +20,8 @@ def made(root, condition):
     for seed, dev in enumerate(DEV):
         epochs = [Epoch(3.0 - n, dev * n / 3) for n in range(1, 4 if seed else 6)]
         weights = dict(initial(condition, seed).state_dict())
-        runs.append(
-            store.load(
-                store.save(
-                    root,
-                    Trial(
-                        condition,
-                        seed,
-                        epochs,
-                        dev,
-                        dev - 0.2,
-                        weights,
-                        0.1,
-                        fresh(weights, stream(seed, "order")),
-                    ),
-                )
-            )
-        )
+        trial = Trial(condition, seed, epochs, dev, dev - 0.2, weights, 0.1)
+        runs.append(store.load(store.save(root, trial)))
     return runs
 
 

@@ -33,7 +33,7 @@ def test_tensorboard(runs, tmp_path):
     read = EventAccumulator(str(tmp_path / "tensorboard" / PLAIN.name / "seed-3"))
     read.Reload()
     assert [event.step for event in read.Scalars("loss")] == [1, 2, 3]
-    assert [event.value for event in read.Scalars("dev")] == pytest.approx([e["dev"] for e in run.epochs])
+    assert [event.value for event in read.Scalars("dev")] == pytest.approx([e.dev for e in run.epochs])
     assert read.Scalars("result/test")[0].value == pytest.approx(run.result["test"])
 
 
@@ -57,7 +57,7 @@ def test_wandb_offline(runs, tmp_path, monkeypatch):
     records = unframed(file.read_bytes())
     assert PLAIN.name.encode() in records
     for epoch in runs[PLAIN].epochs:
-        assert json.dumps(epoch["loss"]).encode() in records
+        assert json.dumps(epoch.loss).encode() in records
 
 
 def test_a_sweep_fills_the_sinks_it_is_asked_to(softstack):
@@ -77,7 +77,7 @@ def test_a_sweep_fills_the_sinks_it_is_asked_to(softstack):
 def test_exported_networks_compute_the_same(condition, runs):
     run = runs[condition]
     network = store.network(run)
-    letters = network.cell.sizes["input_size"]
+    letters = network.input_size
     x = torch.nn.functional.one_hot(
         torch.randint(letters, (5, 7), generator=torch.manual_seed(0)), letters
     ).float()

@@ -8,12 +8,12 @@ import psutil
 import pytest
 
 from softstack.errors import BadInput
-from softstack.lab.cli.main import main as cli
 from softstack.lab.sweeps import jobs
 from softstack.lab.sweeps import workers as clusters
 from softstack.lab.sweeps.plans import Sweep
 from softstack.lab.sweeps.workers import Engine
 from softstack.lab.training.conditions import Condition
+from softstack_command import main as cli
 
 SMALL = Condition("reversal", "linear", "stack", train_size=20, dev_size=5, test_size=5, max_epochs=2)
 FILE = """
@@ -36,7 +36,7 @@ def test_a_dry_run_shows_the_job_script_and_submits_nothing(tmp_path, monkeypatc
         cli(["sweep", "mine.toml", "--engine", "slurm", "--dry-run"])
     assert not stop.value.code
     out = capsys.readouterr().out
-    assert "3 of 3 trials to train under runs/mine, in 1 blocks" in out
+    assert "3 of 3 trials to train under runs/mine, in 1 block" in out
     for line in ("#SBATCH -p short", "#SBATCH --mem=2G", "#SBATCH -t 00:10:00", "#SBATCH --exclusive"):
         assert line in out
     assert "export OMP_NUM_THREADS=1" in out

@@ -1,19 +1,23 @@
 """Run directories: whole or not there, read back as written, and every damage said in a sentence."""
 
+import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 import torch
 
 from softstack.errors import BadInput
-from softstack.lab.runs import store
-from softstack.lab.training import resume
+from softstack.lab.runs import store, unfinished
+from softstack.lab.sweeps import jobs
+from softstack.lab.training import checkpoints
 from softstack.lab.training.conditions import NUMERICS, Condition
 from softstack.lab.training.train import train
 
@@ -39,7 +43,7 @@ def test_a_trial_comes_back_as_it_was(trial, tmp_path):
         "dev": trial.dev,
         "test": trial.test,
     }
-    assert [epoch["dev"] for epoch in run.epochs] == [epoch.dev for epoch in trial.epochs]
+    assert run.epochs == trial.epochs
     network = store.network(run)
     for name, p in network.named_parameters():
         assert torch.equal(p, trial.weights[name])
@@ -141,27 +145,28 @@ def test_every_bit_of_what_is_hashed_counts(trial, tmp_path):
 
 
 def test_an_unfinished_trial_comes_back(trial, tmp_path):
-    assert store.begun(tmp_path, SMALL, 3) is None
+    assert unfinished.begun(tmp_path, SMALL, 3) is None
     seen = []
-    train(SMALL, [3], checkpoint=seen.append, every=0)
-    store.keep(tmp_path, SMALL, seen[0])
+    train(SMALL, [3], keep=seen.append, every=0)
+    unfinished.keep(tmp_path, SMALL, seen[0])
     path = tmp_path / SMALL.name / "seed-3.unfinished"
     assert sorted(p.name for p in path.iterdir()) == ["config.toml", "metrics.jsonl", "trainer.safetensors"]
     assert len((path / "metrics.jsonl").read_text().splitlines()) == 1
-    assert resume.dumps(store.begun(tmp_path, SMALL, 3)) == resume.dumps(seen[0][3])
+    assert checkpoints.dumps(unfinished.begun(tmp_path, SMALL, 3)) == checkpoints.dumps(seen[0][3])
     assert not store.finished(tmp_path, SMALL, 3)
     content = (path / "trainer.safetensors").read_bytes()
     for offset in range(0, len(content), 3):
         (path / "trainer.safetensors").write_bytes(content[:offset])
         with pytest.raises(BadInput, match="it was damaged"):
-            store.begun(tmp_path, SMALL, 3)
+            unfinished.begun(tmp_path, SMALL, 3)
     (path / "trainer.safetensors").write_bytes(content + bytes(1_000_000))
     with pytest.raises(BadInput, match=r"should have .* at most: it was damaged"):
-        store.begun(tmp_path, SMALL, 3)
-    store.keep(tmp_path, SMALL, {3: trial.state})
+        unfinished.begun(tmp_path, SMALL, 3)
+    over = seen[0][3]._replace(epochs=trial.epochs, steps=2 * seen[0][3].steps)
+    unfinished.keep(tmp_path, SMALL, {3: over})
     with pytest.raises(BadInput, match="whose training was over"):
-        store.begun(tmp_path, SMALL, 3)
-    assert store.resumable(tmp_path, SMALL, 3) is None
+        unfinished.begun(tmp_path, SMALL, 3)
+    assert unfinished.resumable(tmp_path, SMALL, 3) is None
     store.save(tmp_path, trial)
     assert [p.name for p in path.parent.iterdir()] == ["seed-3"]
 
@@ -192,7 +197,7 @@ def test_what_a_kill_left_is_swept_up(trial, tmp_path):
         ("config.toml", f"numerics = {NUMERICS}", "numerics = 99", "was made by version 99 of the numerics"),
         ("config.toml", "seed = 3", "", "cannot be read .*seed.*: it was damaged"),
         ("config.toml", "seed = 3", "seed = 4", "one trial and the result of another"),
-        ("config.toml", "buffered = false\n", "", "lacks buffered: it was damaged"),
+        ("config.toml", "buffered = false\n", "", "config.toml is not what was written"),
         ("result.json", '"seed": 3', '"seed": 4', "one trial and the result of another"),
         ("result.json", '"dev": 0', '"dev": 7', "is not what was written"),
         ("metrics.jsonl", "dev", "div", "is not what was written"),
@@ -263,6 +268,118 @@ def test_a_read_only_disk_harms_nothing(trial, small_disk):
     with pytest.raises(OSError, match="Read-only file system"):
         store.save(disk, trial._replace(seed=9))
     assert store.load(path).seed == 3
+
+
+OLD = Path(__file__).parent / "data" / "runs-0.1"  # as the code at 141a47f wrote them
+GRU = Condition("reversal", "gru", hidden_size=3, train_size=20, dev_size=5, test_size=5, max_epochs=3)
+XOR = Condition(
+    "xor", "linear", memory_size=3, buffered=True, steps_per_symbol=2, discard_first=True, train_size=20,
+    dev_size=5, test_size=5, learning_rate=0.05, max_epochs=2,
+)  # fmt: skip
+
+
+@pytest.fixture
+def old(tmp_path):
+    shutil.copytree(OLD, tmp_path / "old")
+    return tmp_path / "old"
+
+
+@pytest.mark.parametrize(
+    ("condition", "seed", "name"),
+    [(GRU, 3, "reversal-gru-stack-941f442d"), (XOR, 0, "xor-buffered-linear-stack-e3f27273")],
+)
+def test_a_run_of_softstack_0_1_is_a_run(condition, seed, name, old):
+    """It is found by its condition, says what it said, and is what this version trains, to the bit."""
+    path = store.place(old, condition, seed)
+    assert path == old / name / f"seed-{seed}"
+    assert store.finished(old, condition, seed)
+    run = store.load(path)
+    (trial,) = train(condition, [seed])
+    assert (run.condition, run.seed, run.epochs) == (condition, seed, trial.epochs)
+    assert (run.result["dev"], run.result["test"]) == (trial.dev, trial.test)
+    for key, weight in store.network(run).state_dict().items():
+        assert torch.equal(weight, trial.weights[key])
+    before = sorted(old.rglob("*"))
+    assert store.save(old, trial) == path  # it is there
+    assert sorted(old.rglob("*")) == before
+
+
+def test_new_trials_join_those_of_softstack_0_1(old):
+    """In the folder that there is; an unfinished trial goes on from where it was."""
+    (trial,) = train(GRU, [5])
+    assert store.save(old, trial).parent.name == "reversal-gru-stack-941f442d"
+    assert store.load(store.place(old, GRU, 5)).result["condition"] == GRU.name
+    checkpoint = unfinished.begun(old, GRU, 4)
+    assert len(checkpoint.epochs) == 1
+    (resumed,), (whole,) = train(GRU, [4], begun=[checkpoint]), train(GRU, [4])
+    assert resumed.epochs == whole.epochs
+    assert all(torch.equal(weight, whole.weights[name]) for name, weight in resumed.weights.items())
+    store.save(old, resumed)
+    assert sorted(p.name for p in (old / "reversal-gru-stack-941f442d").iterdir()) == [
+        "seed-3", "seed-4", "seed-5",
+    ]  # fmt: skip
+    (old / GRU.name).mkdir()  # and from two folders, as after copying runs together
+    assert [store.finished(old, GRU, seed) for seed in (3, 4, 5, 6)] == [True, True, True, False]
+    assert store.place(old, GRU, 6).parent.name == GRU.name
+
+
+def test_commands_take_runs_of_softstack_0_1(old, softstack):
+    code, out, _ = softstack("evaluate", str(old / "reversal-gru-stack-941f442d" / "seed-3"), "--json")
+    assert (code, json.loads(out)["accuracy"]) == (0, 0.5)
+    code, out, _ = softstack("reindex", "old")
+    assert (code, out) == (0, "old/index.sqlite: 2 runs; 0 directories cannot be read\n")
+    code, out, _ = softstack("runs", "old", "--format", "json", "--sort", "seed")
+    assert [(row["condition"], row["epochs"]) for row in json.loads(out)] == [
+        ("xor-buffered-linear-stack-e3f27273", 2),
+        ("reversal-gru-stack-941f442d", 3),
+    ]
+    assert softstack("view", str(old / "xor-buffered-linear-stack-e3f27273" / "seed-0"), "--no-open")[0] == 0
+    assert jobs.missing(old, GRU, (3, 4)) == (4,)  # so that no command trains 3 again
+
+
+def test_damage_to_a_run_of_softstack_0_1_is_told(old):
+    path = store.place(old, GRU, 3)
+    text = (path / "config.toml").read_text()
+    (path / "config.toml").write_text(text.replace("patience = 5", "patience = 6"))
+    with pytest.raises(BadInput, match="one trial and the result of another"):
+        store.load(path)
+    (path / "config.toml").write_text(text)
+    content = (path / "model.safetensors").read_bytes()
+    (path / "model.safetensors").write_bytes(content[:-1] + b"x")
+    with pytest.raises(BadInput, match="is not what was written"):
+        store.load(path)
+
+
+def test_a_field_that_a_file_does_not_have_takes_its_default(trial, tmp_path):
+    """As a run of today will be read when there are more options."""
+    path = store.save(tmp_path, trial)
+    text = (path / "config.toml").read_text().replace("buffered = false\n", "")
+    result = json.loads((path / "result.json").read_text())
+    result["sha256"]["config.toml"] = store.digest(text.encode())
+    (path / "config.toml").write_text(text)
+    (path / "result.json").write_text(json.dumps(result))
+    assert store.load(path).condition == SMALL
+
+
+@dataclass(frozen=True)
+class Later(Condition):
+    """A condition as a later version may have it."""
+
+    clip: float = 0.0
+
+
+def test_a_new_option_renames_nothing():
+    same = Later(**vars(SMALL))
+    assert (same.name, same.names) == (SMALL.name, SMALL.names)
+    other = replace(same, clip=1.0)
+    assert other.name not in SMALL.names
+    assert other.names == (other.name,)  # softstack 0.1 could not have trained it
+
+
+def test_names_stay_what_they_are():
+    """Names are on people's disks: those of softstack 0.1, and those since."""
+    assert GRU.names == ("reversal-gru-stack-59fb206a", "reversal-gru-stack-941f442d")
+    assert XOR.names == ("xor-buffered-linear-stack-0fc80460", "xor-buffered-linear-stack-e3f27273")
 
 
 def test_a_conditions_name_tells_it_from_every_other():

@@ -8,7 +8,8 @@ import pytest
 
 from softstack.lab.sweeps import jobs
 from softstack.lab.sweeps import plans as sweeps
-from softstack.lab.sweeps.engine import Failure, Unit
+from softstack.lab.sweeps.engine import Failure
+from softstack.lab.sweeps.units import Unit
 from softstack.lab.training.conditions import TABLE_1
 
 FILE = """
@@ -78,7 +79,7 @@ def test_a_sweep_with_something_that_cannot_be_trained(softstack):
 def test_table_1_is_a_sweep(softstack, monkeypatch):
     few = {"train_size": 20, "dev_size": 5, "test_size": 5, "max_epochs": 1}
     small = [replace(condition, **few) for condition in TABLE_1]
-    monkeypatch.setattr("softstack.lab.cli.main.TABLE_1", small)
+    monkeypatch.setattr("softstack.lab.cli.table.TABLE_1", small)
     monkeypatch.setattr("softstack.lab.reports.table1.TABLE_1", small)
     assert softstack("table", "--rows", "8", "--trials", "2", "--engine", "inline", "--out", "t")[0] == 0
     (plan,) = Path("t/sweeps").glob("table1-*.toml")

@@ -8,9 +8,12 @@ import pytest
 
 from softstack.errors import BadInput
 from softstack.formal.machines import PDTS
+from softstack.formal.running import transduced
 from softstack.lab import tasks
 from softstack.lab.tasks import TASKS, draw
 from softstack.lab.tasks.data import Example, encode, read_tsv, write_tsv
+from softstack.lab.tasks.reversal import Reversal
+from softstack.lab.tasks.xor import Xor
 
 every_task = pytest.mark.parametrize("name", TASKS)
 
@@ -94,6 +97,29 @@ def test_transducers_compute_their_tasks(name, split):
     assert scored > 3000
 
 
+@every_task
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_machines_of_tasks_do_them(name, split):
+    """One symbol written for each that is read, and the target wherever there is one."""
+    machine = tasks.machine_of(TASKS[name])
+    for symbols, target in draw(TASKS[name], np.random.default_rng(1), 200, split):
+        written = transduced(machine, symbols)
+        assert [len(word) for word in written] == [1] * len(symbols)
+        assert all(t is None or word == (t,) for word, t in zip(written, target, strict=True))
+
+
+def test_the_papers_machines_are_the_tasks():
+    same = [name for name in TASKS if tasks.machine_of(TASKS[name]) == PDTS[name]]
+    assert same == [name for name in TASKS if name != "parenthesis"]  # Figure 4 writes nothing at depth 0
+
+
+def test_a_machine_for_any_symbols_to_reverse():
+    letters = Reversal(name="letters", kept=("a", "b", "c"), dropped=("-",))
+    word, target = letters.example(("a", "-", "c", "b"))
+    assert target == (None, None, None, None, "b", "c", "a", None)
+    assert [w[0] for w in transduced(letters.machine, word)] == ["#"] * 4 + ["b", "c", "a", "#"]
+
+
 def test_heuristics_the_paper_names():
     """The memoryless closer on depth-12 strings: about 60.7 %; the nearest noun on agreement: about 68.2 %.
 
@@ -125,10 +151,10 @@ def test_a_trials_strings_are_made_in_a_fraction_of_a_second(name):
 
 
 def _seconds(name):
-    began = time.perf_counter()
+    began = time.process_time()
     for size, split in ((800, "train"), (100, "dev"), (1000, "test")):
         draw(TASKS[name], np.random.default_rng(1), size, split)
-    return time.perf_counter() - began
+    return time.process_time() - began
 
 
 def test_encoding():
@@ -158,7 +184,7 @@ def test_a_file_comes_back_as_it_was_written(name, tmp_path):
             r"data.tsv, line 2: expected input symbols, one tab, target symbols; found 0 tabs",
         ),
         ("1 0\t1 1\t0\n", r"line 1: .*found 2 tabs"),
-        ("1 0\t1\n", r"line 1: 2 input symbols but 1 targets: give one target an input symbol"),
+        ("1 0\t1\n", r"line 1: 2 input symbols but 1 target: give one target for each input symbol"),
         ("1 2\t1 1\n", r"line 1: '2' is not an input symbol of xor: accepted are 0 1, separated by spaces"),
         (
             "1 0\t1 2\n",
@@ -166,7 +192,7 @@ def test_a_file_comes_back_as_it_was_written(name, tmp_path):
         ),
         ("\t\n", r"holds no example"),
         ("\t1\n", r"line 1: the input is empty: give at least one of 0 1"),
-        ("", r"holds no example: write one a line"),
+        ("", r"holds no example: write one per line"),
         ("1 0\t_ _\n", r"scores nothing: every target is '_'"),
     ],
 )
@@ -217,3 +243,67 @@ def test_any_machine_is_a_task():
 def test_machines_that_are_no_task(text, said):
     with pytest.raises(BadInput, match=said):
         draw(tasks.find(text), np.random.default_rng(0), 5, "train")
+
+
+# --- what a task may have but need not ----------------------------------------------------------------------
+
+
+class Plain:
+    """Only what every task has. Strings of 1 to 6 symbols for training, 12 at most to test."""
+
+    name, loss, padding = "plain", "sum", "_"
+    inputs = outputs = ("0", "1")
+    alphabet = ("0", "1", "_")
+
+    def length(self, split):
+        return 12 if split == "test" else 6
+
+    def sample(self, rng, n, split):
+        return [("1",) * int(k) for k in rng.integers(1, self.length(split) + 1, size=n)]
+
+    def example(self, symbols):
+        return Example(symbols, symbols)
+
+
+@pytest.mark.parametrize(
+    ("length", "least", "most"), [(1, 5, 6), (6, 5, 6), (7, 11, 12), (12, 11, 12), (13, 0, 0), (1000, 0, 0)]
+)
+def test_a_task_without_long_strings_gives_the_longest_it_has(length, least, most):
+    """Never shorter ones under the name of a length that it does not have."""
+    examples = tasks.of_length(Plain(), np.random.default_rng(0), 20, length)
+    assert len(examples) == (20 if most else 0)
+    assert all(least <= len(symbols) <= most for symbols, _ in examples)
+
+
+@pytest.mark.parametrize(
+    ("name", "string"),
+    [
+        ("reversal", "1101####"), ("selective_reversal", "2303####"), ("xor", "110101101"),
+        ("parenthesis", "([])[()]"), ("formula", "FFF&|TT||"),
+    ],
+)  # fmt: skip
+def test_long_strings_are_those_of_the_seed(name, string):
+    """Published tables were made with the strings that these seeds give."""
+    (example,) = tasks.of_length(TASKS[name], np.random.default_rng(5), 1, 9)
+    assert "".join(example.input) == string
+
+
+def test_a_task_without_a_machine_or_a_page():
+    assert tasks.machine_of(Plain()) is None
+    assert tasks.machine_of(Xor(delay=2)) is None
+    page = tasks.page_of(Plain())
+    assert (page["kind"], page["trained_size"], page["sizes"]) == (None, 6, list(range(1, 13)))
+    assert len(page["examples"]) == 600
+    assert all(symbols == target for symbols, target in page["examples"])
+
+
+def test_pages_say_how_they_are_computed():
+    kinds = {name: tasks.page_of(task)["kind"] for name, task in TASKS.items()}
+    assert kinds == {
+        "reversal": "reversal", "selective_reversal": "reversal", "xor": "xor", "delayed_xor": "xor",
+        "parenthesis": "next", "formula": "formula", "agreement": "next",
+    }  # fmt: skip
+    assert tasks.page_of(TASKS["delayed_xor"])["delay"] == 1
+    assert tasks.page_of(TASKS["formula"])["grammar"]["rules"]["S"][-1] == ["F"]
+    machine = tasks.page_of(tasks.find(str(PDTS["xor"])))
+    assert machine["kind"] == "machine" and len(machine["examples"]) == 600

@@ -1,5 +1,6 @@
 """Training: the protocol of §5, piece by piece, and populations."""
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -12,18 +13,11 @@ from softstack.lab.reports.table1 import columns, paper_rows
 from softstack.lab.tasks import TASKS
 from softstack.lab.tasks.data import Dataset
 from softstack.lab.training.conditions import TABLE_1, Condition, build, corrected
-from softstack.lab.training.train import (
-    Epoch,
-    Population,
-    accuracies,
-    encoded,
-    examples,
-    initial,
-    over,
-    stacked,
-    train,
-    weighting,
-)
+from softstack.lab.training.draws import encoded, examples, initial, stacked
+from softstack.lab.training.epochs import Epoch, over
+from softstack.lab.training.losses import LOSSES
+from softstack.lab.training.population import Population, accuracies
+from softstack.lab.training.train import train, train_epoch
 
 SMALL = Condition("reversal", "linear", "stack", train_size=40, dev_size=10, test_size=10, max_epochs=3)
 
@@ -52,8 +46,8 @@ def test_the_stopping_rule():
 
 def test_losses_weigh_positions_as_the_authors_did():
     mask = torch.tensor([[[1, 1, 0, 0], [1, 0, 0, 0]]]).bool()  # one trial, two strings, four steps
-    assert weighting(mask, "sum").tolist() == [[[1, 1, 0, 0], [1, 0, 0, 0]]]
-    assert weighting(mask, "step_mean").tolist() == [[[0.5, 1, 0, 0], [0.5, 0, 0, 0]]]
+    assert LOSSES["sum"](mask).tolist() == [[[1, 1, 0, 0], [1, 0, 0, 0]]]
+    assert LOSSES["step_mean"](mask).tolist() == [[[0.5, 1, 0, 0], [0.5, 0, 0, 0]]]
 
 
 def test_accuracy_is_over_scored_positions_and_the_whole_alphabet():
@@ -68,9 +62,18 @@ def test_accuracy_is_over_scored_positions_and_the_whole_alphabet():
         assert accuracies(network, parameters, data, 3).item() == expected
 
 
-def test_a_trial_does_not_depend_on_who_trains_beside_it():
+@pytest.mark.parametrize(
+    "condition",
+    [
+        SMALL,
+        replace(SMALL, controller="mlp", task="parenthesis", memory="queue"),  # vmap of the reference
+        replace(SMALL, controller="mlp", task="xor", buffered=True, steps_per_symbol=2),
+    ],
+    ids=["fused", "reference", "reference, buffered"],
+)
+def test_a_trial_does_not_depend_on_who_trains_beside_it(condition):
     """Alone, in a pair, in a crowd and in another order; also after others have stopped and left."""
-    condition = replace(SMALL, max_epochs=7, patience=2)
+    condition = replace(condition, max_epochs=7, patience=2)
     crowd = {trial.seed: trial for trial in train(condition, [0, 1, 2, 3, 4])}
     assert len({len(trial.epochs) for trial in crowd.values()}) > 1  # some left before others
     for seeds in ([3], [3, 0], [2, 4, 3]):
@@ -92,7 +95,7 @@ def test_a_population_trains_as_a_plain_loop_does(condition):
     optimiser = torch.optim.Adam(network.parameters(), lr=0.01, weight_decay=0.01)
     data = encoded(condition, examples(condition, 5, "train"))
     order = np.random.default_rng([5, 4]).permutation(condition.train_size)
-    letters = network.cell.sizes["input_size"]
+    letters = network.input_size
     losses = []
     for rows in torch.from_numpy(order).split(10):
         x, y, mask = (part[rows] for part in data)
@@ -106,11 +109,49 @@ def test_a_population_trains_as_a_plain_loop_does(condition):
         loss.backward()
         optimiser.step()
         losses.append(loss.item())
-    population = Population(condition, [5, 6], "cpu")
-    means, _ = population.epoch()
-    assert means[0] == pytest.approx(np.mean(losses), rel=1e-5)
+    population = Population(condition, [5, 6])
+    train_epoch(population, {})
+    assert population.histories[0][0].loss == pytest.approx(np.mean(losses), rel=1e-5)
     for name, p in network.named_parameters():
         assert_close(population.parameters[name][0], p.data, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("row", range(18))
+def test_a_population_is_its_networks_one_by_one(row):
+    """To the bit, forward and backward: what vmap hands to a kernel is what it would be handed alone."""
+    condition = replace(TABLE_1[row], train_size=6, dev_size=2, test_size=2)
+    together = Population(condition, [3, 4, 5])
+    strings = torch.arange(6).repeat(3, 1)
+    losses = together.losses(strings)
+    (gradient,) = torch.autograd.grad(losses.sum(), [together.optimiser.vectors])
+    for place, seed in enumerate(together.seeds):
+        alone = Population(condition, [seed])
+        steps = together.data["train"].x.shape[2]
+        pad = (0, steps - alone.data["train"].x.shape[2])  # all are padded alike
+        alone.data["train"] = Dataset(*(torch.nn.functional.pad(x, pad) for x in alone.data["train"]))
+        alone.data["train"].x[:] = together.data["train"].x[place]
+        loss = alone.losses(strings[:1])
+        assert torch.equal(loss[0], losses[place])
+        assert torch.equal(torch.autograd.grad(loss.sum(), [alone.optimiser.vectors])[0][0], gradient[place])
+
+
+def test_training_uses_one_thread_and_gives_the_others_back():
+    seen = []
+    torch.set_num_threads(2)
+    try:
+        train(SMALL, [0], report=lambda *_: seen.append(torch.get_num_threads()))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)
+    assert set(seen) == {1}
+
+
+def test_networks_can_be_pickled():
+    for condition in TABLE_1:
+        network = initial(condition, 0)
+        copy = pickle.loads(pickle.dumps(network))
+        x = torch.rand(2, 5, network.input_size, generator=torch.Generator().manual_seed(0))
+        assert torch.equal(copy(x)[0], network(x)[0])
 
 
 def test_idle_steps_are_left_out_only_where_a_network_cannot_tell():
@@ -177,6 +218,14 @@ def test_it_learns():
 def test_bad_conditions(change, message):
     with pytest.raises(BadInput, match=message):
         replace(SMALL, **change)
+
+
+def test_a_task_with_an_unknown_loss_is_refused(monkeypatch):
+    """At once, for it would be trained on something else."""
+    monkeypatch.setattr(type(TASKS["xor"]), "loss", "step_maen")
+    with pytest.raises(BadInput, match="unknown loss of the task xor, 'step_maen': did you mean 'step_mean'"):
+        Condition("xor")
+    assert Condition("xor", loss="sum").loss_name == "sum"
 
 
 def test_a_condition_from_a_file():

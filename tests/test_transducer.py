@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from softstack.errors import BadInput
 from softstack.formal.machines import PDTS
 from softstack.formal.transducer import BOTTOM, Configuration, Rule, Run, Transducer
+from softstack.words import counted
 from strategies import PATIENT, RULES, dense, deterministic, enabled, keeping_marker, rules_of, sparse, words
 
 
@@ -82,7 +83,8 @@ def test_parenthesis_predicts_every_closing_bracket() -> None:
 )
 def test_parenthesis_sticks_on_the_first_wrong_bracket(w: str, read: int, top: str) -> None:
     run = PDTS["parenthesis"].run(w)
-    assert run.stuck == f"after {read} symbols no rule of state q1 reads {w[read]} with {top} on the stack"
+    symbols = counted(read, "symbol")
+    assert run.stuck == f"after {symbols} no rule of state q1 reads {w[read]} with {top} on the stack"
     assert run.configurations[-1].position == read
     assert not run.accepted
 
@@ -497,7 +499,7 @@ def test_runs_agree_with_automata_lib(data: st.DataObject) -> None:
     run = outcome(machine, word)
     if isinstance(run, str):
         *_, (_, position, _) = islice(reference, 1000)
-        assert run.startswith(f"after {position} symbols")
+        assert run.startswith(f"after {counted(position, 'symbol')} ")
         assert "for ever" in run
         assert next(reference)[1] == position
         return

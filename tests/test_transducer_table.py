@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from softstack.lab.cli.main import main
 from softstack.lab.explain import transducer_table
 from softstack.lab.training.conditions import TABLE_1
+from softstack_command import main
 
 
 def test_which_networks_are_in_it():
@@ -31,10 +31,11 @@ def test_the_command_makes_the_page(tmp_path, capsys):
     compiled = made["rows"][0]
     assert set(compiled["accuracy"].values()) == {1.0}
     assert list(compiled["accuracy"]) == ["1", "2", "10", "100"]
-    assert compiled["diagnosis"]["verdict"] == "ignores it"
+    assert compiled["diagnosis"]["verdict"] == "ignores its stack"
     assert compiled["extraction"]["states"] == 2
     page = (tmp_path / "docs" / "transducers.md").read_text()
-    assert "| delayed xor | compiled | 100.0 | 100.0 | 100.0 | 100.0 | ignores it | 2 states, 0 stack" in page
+    ignored = "ignores its stack | 2 states, 0 stack"
+    assert f"| delayed xor | compiled | 100.0 | 100.0 | 100.0 | 100.0 | {ignored}" in page
     assert made["commit"] in page
     for line in page.splitlines():
         if line.startswith("!["):

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from softstack.errors import BadInput
 from softstack.lab import tasks
-from softstack.lab.runs import index, store
+from softstack.lab.runs import index, store, unfinished
 from softstack.lab.tasks.data import read_tsv, write_tsv
-from softstack.lab.training import resume
+from softstack.lab.training import checkpoints
 from softstack.lab.training.conditions import Condition
 from softstack.lab.training.train import train
 
@@ -24,10 +24,10 @@ SMALL = Condition("reversal", "linear", "stack", train_size=20, dev_size=5, test
 def folder(tmp_path_factory):
     """A root with one finished and one unfinished trial, and what everything around it looked like."""
     top = tmp_path_factory.mktemp("untrusted")
-    states = []
-    (trial,) = train(SMALL, [0], checkpoint=states.append, every=0)
+    kept = []
+    (trial,) = train(SMALL, [0], keep=kept.append, every=0)
     store.save(top / "root", trial)
-    store.keep(top / "root", SMALL, {1: states[0][0]})
+    unfinished.keep(top / "root", SMALL, {1: kept[0][0]})
     (top / "beside").write_text("not yours")
     return top
 
@@ -86,7 +86,7 @@ def test_the_state_of_an_unfinished_trial(folder, data):
     try:
         path.write_bytes(data.draw(damaged(whole)))
         try:
-            state = store.begun(folder / "root", SMALL, 1)
+            state = unfinished.begun(folder / "root", SMALL, 1)
         except BadInput as error:
             assert str(error)
         else:
@@ -125,7 +125,7 @@ def test_a_header_that_promises_more_than_there_is(folder):
             for length in (len(text), 2**63, 2**40, 0):
                 content = length.to_bytes(8, "little") + text
                 with pytest.raises(BadInput):
-                    resume.loads(content, SMALL, "x")
+                    checkpoints.loads(content, SMALL, "x")
 
 
 def test_a_file_far_larger_than_its_condition_allows_is_not_read(folder):
@@ -149,18 +149,20 @@ def test_no_pickle_is_ever_loaded(folder, tmp_path):
             return Path.touch, (tmp_path / "pwned",)
 
     path = folder / "root" / SMALL.name / "seed-0"
-    for name in ("model.safetensors", "trainer.safetensors"):
-        whole = (path / name).read_bytes()
-        run = store.load(path)
-        try:
-            torch.save({"cell.heads.weight": Evil()}, path / name)
+    run = store.load(path)
+    model, trainer = path / "model.safetensors", path.with_name("seed-1.unfinished") / "trainer.safetensors"
+    whole = {file: file.read_bytes() for file in (model, trainer)}
+    try:
+        for file in whole:
+            torch.save({"cell.heads.weight": Evil()}, file)
+        for read in (lambda: store.load(path), lambda: store.network(run)):
             with pytest.raises(BadInput):
-                store.load(path)
-            if name == "model.safetensors":
-                with pytest.raises(BadInput):
-                    store.network(run)
-        finally:
-            (path / name).write_bytes(whole)
+                read()
+        with pytest.raises(BadInput):
+            unfinished.begun(folder / "root", SMALL, 1)
+    finally:
+        for file, content in whole.items():
+            file.write_bytes(content)
     assert not (tmp_path / "pwned").exists()
 
 

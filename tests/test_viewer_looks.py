@@ -45,7 +45,7 @@ def test_the_heat_map_is_the_trace_in_the_colours_of_matplotlib(opened, reverser
 def test_cells_are_as_high_as_they_are_strong(opened, reverser):
     page = opened([reverser], "#input=1+0+0+1+1+1&step=8", reduced_motion="reduce")
     seen = figures.observe(store.network(reverser), REVERSAL, list("100111"))
-    unit = page.evaluate("softstack.page.panels[0].memory.unit")
+    unit = page.evaluate("softstack.page.panels[0].memory.view.unit")
     heights = sorted(box.bounding_box()["height"] / unit for box in page.locator(".stack .cell").all())
     strengths = [s for s in sorted(seen.trace.s[7].tolist()) if s * unit >= 0.6]
     assert heights == pytest.approx(strengths, abs=0.01)

@@ -6,10 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from browser import REVERSAL, XOR, needs_chromium, row
-from softstack.controllers import CONTROLLERS
-from softstack.errors import BadInput
-from softstack.formal.transducer import Transducer
-from softstack.lab.reports import figures, network_page
+from softstack.lab.reports import figures
 from softstack.lab.runs import store
 from softstack.lab.tasks import TASKS
 from softstack.lab.tasks.data import Example
@@ -184,25 +181,20 @@ def test_a_task_that_the_page_does_not_know_comes_with_examples(opened, untraine
     assert row(page, "target") != []
 
 
-def test_a_task_may_be_that_of_a_machine(opened, untrained, monkeypatch):
+def test_a_task_may_be_that_of_a_machine(opened, untrained):
     """Targets of typed strings are what the machine writes, symbol after symbol, an ε-move's too."""
 
-    class OfMachine(Copy):
-        machine = Transducer.parse("start q\nq -> r   1 : 1\nq -> q   0 : ε\nr -> q   ε : 0")
-
-    monkeypatch.setitem(TASKS, "copy", OfMachine())
-    page = opened([untrained(Condition("copy", "linear", "stack"), 3)], "#input=0+1+0+0+1&step=2")
+    machine = "start q\nq -> r   1 : 1\nq -> q   0 : ε\nr -> q   ε : 0"
+    page = opened([untrained(Condition(machine, "linear", "stack"), 3)], "#input=0+1+0+0+1&step=2")
     assert row(page, "target") == ["1", "0", "1", "0", "·"]
     assert page.locator(".transducer .moves code").all_inner_texts() == ["1 : 1", "ε : 0"]
 
 
-def test_what_the_page_cannot_run_is_refused(untrained, monkeypatch):
-    monkeypatch.setitem(CONTROLLERS, "mine", CONTROLLERS["mlp"])
-    run = untrained(Condition("reversal", "mine", "stack"))
-    with pytest.raises(
-        BadInput, match=r"cannot run the controller 'mine'.*it knows linear, mlp, rnn, gru, lstm"
-    ):
-        network_page.page([run])
+def test_networks_of_other_tasks_begin_with_strings_of_their_own(opened, reverser, untrained):
+    page = opened([reverser, untrained(Condition("agreement", "linear", "stack"))], "#input=1+0")
+    page.select_option("#left", "1")
+    assert page.inner_text("#error") == ""
+    assert row(page, "input")[0] == "the"
 
 
 def test_random_strings_are_the_tasks(opened, reverser):

@@ -1,20 +1,27 @@
 """softstack: differentiable stacks and queues for PyTorch."""
 
-from softstack.cell import StackCell, State
+from softstack.cell import Actions, Edit, StackCell, State
 from softstack.controllers import CONTROLLERS, Heads
 from softstack.errors import BadInput
 from softstack.memory import (
     MEMORIES,
+    Choice,
+    Contents,
     Instructions,
     Memory,
     MemoryState,
     NoMemory,
     Queue,
+    Scores,
     Stack,
+    Strength,
+    Vector,
+    compact,
     queue_scan,
+    scan,
     stack_scan,
 )
-from softstack.networks import BufferedStackRNN, BufferedState, StackRNN
+from softstack.networks import BufferedStackRNN, BufferedState, LayerStates, StackRNN
 from softstack.trace import Trace
 from softstack.viewer.show import show
 
@@ -23,21 +30,31 @@ __version__ = "0.1.0"
 __all__ = [
     "CONTROLLERS",
     "MEMORIES",
+    "Actions",
     "BadInput",
     "BufferedStackRNN",
     "BufferedState",
+    "Choice",
+    "Contents",
+    "Edit",
     "Heads",
     "Instructions",
+    "LayerStates",
     "Memory",
     "MemoryState",
     "NoMemory",
     "Queue",
+    "Scores",
     "Stack",
     "StackCell",
     "StackRNN",
     "State",
+    "Strength",
     "Trace",
+    "Vector",
+    "compact",
     "queue_scan",
+    "scan",
     "show",
     "stack_scan",
 ]

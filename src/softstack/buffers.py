@@ -7,7 +7,10 @@ as in §2.1, not of item j (taken literally, nothing could be read after one who
 import torch
 from torch import Tensor
 
-from softstack.memory import Instructions, MemoryState, Queue, before, pop, push, read, scan
+from softstack.memory.items import MemoryState, before, pop, push, read
+from softstack.memory.queue import Queue
+from softstack.memory.scan import item_scan
+from softstack.memory.states import only_where
 
 
 def fill(buffer: MemoryState, x: Tensor, live: Tensor | None = None) -> MemoryState:
@@ -16,10 +19,15 @@ def fill(buffer: MemoryState, x: Tensor, live: Tensor | None = None) -> MemorySt
     return MemoryState(torch.cat((buffer.V, x), -2), torch.cat((buffer.s, strengths), -1))
 
 
-def take(buffer: MemoryState, i: Tensor) -> tuple[MemoryState, Tensor]:
-    """Dequeue with strength i_{t-1}, then read x_t from the front with strength 1."""
-    buffer = MemoryState(buffer.V, pop(buffer.s, i, before))
-    return buffer, read(buffer, before)
+def take(buffer: MemoryState, i: Tensor, live: Tensor | None = None) -> tuple[MemoryState, Tensor]:
+    """Dequeue with strength i_{t-1}, then read x_t from the front with strength 1.
+
+    Where `live` (B,) is false the step is padding: nothing is taken, and x_t is 0.
+    """
+    s = pop(buffer.s, i, before)
+    buffer = MemoryState(buffer.V, s if live is None else only_where(live, s, buffer.s))
+    x = read(buffer, before)
+    return buffer, x if live is None else only_where(live, x)
 
 
 def give(buffer: MemoryState, y: Tensor, o: Tensor) -> MemoryState:
@@ -39,6 +47,5 @@ def read_off(
     u = buffer.s.new_ones(*batch, items)  # whole items, one after the other, and nothing is enqueued
     if items and not discard_first:
         u = torch.cat((torch.zeros_like(u[..., :1]), u[..., 1:]), -1)
-    nothing = buffer.V.new_zeros(*batch, items, K)
-    instructions = Instructions(nothing, u, torch.zeros_like(u))
-    return scan(Queue(K), instructions, buffer, None, backend, validate=False)[0]
+    nothing, d = buffer.V.new_zeros(*batch, items, K), torch.zeros_like(u)
+    return item_scan(Queue(K, validate=False), nothing, u, d, buffer, backend, validate=False)[0]

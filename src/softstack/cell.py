@@ -1,95 +1,204 @@
 """§2.2: one step of Figure 1, a controller and the memory that it works."""
 
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map
 
 from softstack import checks
-from softstack.controllers import CONTROLLERS, Actions, Batch, Heads, Hidden
-from softstack.errors import unknown
-from softstack.memory import MEMORIES, Instructions, MemoryState, empty, only_where
+from softstack.controllers import CONTROLLERS, Heads, Hidden, Linear, reset
+from softstack.errors import BadInput, unknown
+from softstack.memory import MEMORIES, Batch, Memory, Scores, Strength
+from softstack.memory.protocol import TAKEN, Head, instructions_type
+from softstack.memory.scan import stepped
+from softstack.memory.states import detached, kept, only_where
 
 
 class State(NamedTuple):
     """All that a StackRNN carries from step to step."""
 
     h: Hidden  # the controller's recurrent state: () if feedforward, (h, c) for the LSTM
-    memory: MemoryState  # ⟨V_t, s_t⟩
+    memory: Any  # the memory's own: ⟨V_t, s_t⟩, a MemoryState, of a stack or a queue
     r: Tensor  # (B, m) what was read last
+
+    def detach(self) -> "State":
+        return detached(self)
+
+
+class Actions(NamedTuple):
+    """Everything a controller does in one step (§2.2, §2.3)."""
+
+    instructions: Any  # what it tells its memory: a NamedTuple with the memory's heads
+    y: Tensor  # (B, K) output
+    i: Tensor | None = None  # (B,) strength to take from the input buffer before the next step
+    o: Tensor | None = None  # (B,) strength with which y enters the output buffer
+
+
+class Edit(NamedTuple):
+    """What someone changes in each step: the state that it starts from, and what the controller does."""
+
+    state: Callable[[State], State] = lambda state: state
+    actions: Callable[[Actions], Actions] = lambda actions: actions
 
 
 class StackCell(nn.Module):
-    """One step of Figure 1: the controller acts on x_t, h_{t-1} and r_{t-1}, and the memory obeys."""
+    """One step of Figure 1: the controller acts on x_t, h_{t-1} and r_{t-1}, and the memory obeys.
+
+    Arguments are those of `StackRNN`.
+    """
 
     def __init__(
         self,
         input_size: int,
-        output_size: int,
-        controller: str = "lstm",
-        hidden_size: int = 10,
-        memory: str = "stack",
-        memory_size: int = 2,
         *,
+        hidden_size: int | None = None,
+        memory_size: int | None = None,
+        output_size: int | None = None,
+        controller: str | nn.Module = "lstm",
+        memory: str | Memory = "stack",
         buffered: bool = False,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        if controller not in CONTROLLERS:
-            raise unknown("controller", controller, CONTROLLERS)
-        if memory not in MEMORIES:
-            raise unknown("memory", memory, MEMORIES)
-        self.sizes = dict(
-            input_size=input_size, output_size=output_size, hidden_size=hidden_size, memory_size=memory_size
+        checks.positive("input_size", input_size)
+        if output_size is not None:
+            checks.positive("output_size", output_size)
+        self.input_size = input_size
+        self.memory = _memory(memory, memory_size)
+        self.memory_size = memory_size or self.memory.width
+        kind: dict[str, Any] = dict(device=device, dtype=dtype)
+        self.core: Any = _core(controller, input_size + self.memory.width, hidden_size, kind)
+        self.hidden_size = hidden_size or self.core.features
+        self.output_size = output_size
+        self.controller_name = (
+            controller if isinstance(controller, str) else type(controller).__name__.lower()
         )
-        for name, size in self.sizes.items():
-            checks.positive(name, size)
-        self.controller_name, self.memory_name = controller, memory
-        self.memory = MEMORIES[memory](memory_size)
-        self.core = CONTROLLERS[controller](input_size + memory_size, hidden_size, device=device, dtype=dtype)
-        self.heads = Heads(self.core.features, memory_size, output_size, buffered, device=device, dtype=dtype)
-        self.reset_parameters()
+        self.buffered = buffered
+        self.head_kinds = _heads(self.memory, output_size, buffered)
+        self.heads = Heads(self.core.features, self.head_kinds, **kind)
+        if isinstance(controller, str):  # a core of the caller's keeps the weights that it has
+            reset(self.core, None)
+        self.heads.reset_parameters()
 
-    @torch.no_grad()
     def reset_parameters(
-        self, generator: torch.Generator | None = None, *, pop_bias: float = -1.0, buffer_bias: float = 1.0
+        self, generator: torch.Generator | None = None, biases: Mapping[str, float] | None = None
     ) -> None:
-        """The authors' initialisation: weights of variance 1/rows, biases 0 but those of u, i and o."""
-        for name, parameter in self.named_parameters():
-            if name.endswith("bias"):
-                parameter.zero_()
-            elif (
-                not parameter.is_meta
-            ):  # which has no numbers to draw, and would import torch._dynamo to say so
-                rows = parameter.shape[0]
-                parameter.normal_(0.0, rows**-0.5, generator=generator)
-        for head, bias in {"u": pop_bias, "i": buffer_bias, "o": buffer_bias}.items():
-            if head in self.heads.sizes:
-                self.heads.bias_of(head).fill_(bias)
+        """First weights: the core's own, and the authors' for the heads. `biases` are those of heads, by
+        name, where they should differ from what the memory asks for."""
+        reset(self.core, generator)
+        self.heads.reset_parameters(generator, biases)
 
     def init(self, batch: Batch, like: Tensor) -> State:
         """h_0 = 0, an empty memory and r_0 = 0, of the dtype and on the device of `like`."""
-        m = self.memory.size
-        return State(self.core.init(batch, like), empty(m, batch, like), like.new_zeros(*batch, m))
+        memory = self.memory.init(batch, device=like.device, dtype=like.dtype)
+        return State(self.core.init(batch, like), memory, like.new_zeros(*batch, self.memory.width))
 
-    def forward(self, x: Tensor, state: State, live: Tensor | None = None) -> tuple[Actions, Tensor, State]:
-        """x (B, input_size) -> the controller's actions and features, and the state after the step.
+    def forward(
+        self, x: Tensor, state: State, live: Tensor | None = None, edit: Edit | None = None
+    ) -> tuple[Tensor, Tensor, Actions, State]:
+        """x (B, input_size) -> y, the controller's features, all its actions, and the state after the step.
 
         Where `live` (B,) is false the step is padding: nothing changes and every action is 0.
         """
-        features, h = self.core(torch.cat((x, state.r), -1), state.h)
-        actions: Actions = self.heads(features)
-        if live is not None:
-            actions = Actions(*(None if a is None else only_where(live, a) for a in actions))  # type: ignore[arg-type]  # i and o alone may be None
+        start = state if edit is None else edit.state(state)
+        features, h = self.core(torch.cat((x, start.r), -1), start.h)
         h = tuple(new.to(old.dtype) for new, old in zip(h, state.h, strict=True))  # under autocast
-        instructions = Instructions(actions.v, actions.u, actions.d)
-        memory, r = self.memory.step(state.memory, instructions, validate=False)
+        actions = self.act(features, like=state.r)
+        if edit is not None:
+            actions = edit.actions(actions)
+        memory, r = stepped(self.memory, start.memory, actions.instructions)
         if live is not None:
-            h = tuple(only_where(live, new, old) for new, old in zip(h, state.h, strict=True))
-            r = only_where(live, r, state.r)
-        return actions, features, State(h, memory, r)
+            h, memory, r = kept(live, (h, memory, r), (state.h, state.memory, state.r))
+            features, actions = tree_map(
+                lambda part: part if part is None else only_where(live, part), (features, actions)
+            )
+        return actions.y, features, actions, State(h, memory, r)
+
+    def act(self, features: Tensor, like: Tensor) -> Actions:
+        """What the heads say, in the dtype of `like`: under autocast strengths keep full precision."""
+        raw = self.heads(features).to(like.dtype)
+        parts = raw.split([kind.size for kind in self.head_kinds.values()], -1)
+        said = {n: kind.value(part) for (n, kind), part in zip(self.head_kinds.items(), parts, strict=True)}
+        names = tuple(self.memory.heads)
+        instructions = instructions_type(names)(*(said[name] for name in names))
+        y = said["y"] if "y" in said else features.to(like.dtype)
+        return Actions(instructions, y, said.get("i"), said.get("o"))
+
+    @property
+    def any_weight(self) -> Tensor:
+        """A parameter, for the dtype and device that all of them have. A layer put in the place of the heads
+        need not have a weight."""
+        weight = getattr(self.heads, "weight", None)
+        if isinstance(weight, Tensor) and weight.is_floating_point():
+            return weight
+        return next((p for p in self.parameters() if p.is_floating_point()), torch.empty(0))
+
+    @property
+    def output_width(self) -> int:
+        """Numbers in y: `output_size`, or as many as the controller has features."""
+        return self.output_size or int(self.core.features)
 
     def extra_repr(self) -> str:
-        sizes = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
-        return f"{sizes}, controller={self.controller_name!r}, memory={self.memory_name!r}"
+        sizes = ("input_size", "hidden_size", "memory_size", "output_size")
+        return ", ".join(f"{name}={getattr(self, name)}" for name in sizes) + (
+            f", controller={self.controller_name!r}, memory={self.memory.name!r}"
+        )
+
+
+def _memory(memory: str | Memory, size: int | None) -> Memory:
+    if isinstance(memory, str):
+        if memory not in MEMORIES:
+            raise unknown("memory", memory, MEMORIES)
+        if size is None:
+            raise BadInput(f"memory_size is missing: how wide are the vectors of the {memory}?")
+        checks.positive("memory_size", size)
+        memory = MEMORIES[memory](size)
+    elif isinstance(memory, type) or not hasattr(memory, "width"):
+        raise BadInput(f"memory must be a name or a memory, such as Stack(4); got {memory!r}")
+    elif size not in (None, memory.width):
+        raise BadInput(
+            f"memory_size is {size}, but {memory} reads vectors of {memory.width}: leave memory_size out"
+        )
+    if is_dataclass(memory) and "validate" in [field.name for field in fields(memory)]:
+        return replace(memory, validate=False)  # the heads keep strengths in [0, 1]
+    return memory
+
+
+def _core(controller: str | nn.Module, input_size: int, hidden_size: int | None, kind: dict[str, Any]) -> Any:
+    if not isinstance(controller, str):
+        if not isinstance(controller, nn.Module) or not hasattr(controller, "features"):
+            raise BadInput(
+                "controller must be a name, or a module with features, init and forward, "
+                f"such as MGU({input_size}, 10); got {controller!r}"
+            )
+        if hidden_size not in (None, controller.features):
+            raise BadInput(
+                f"hidden_size is {hidden_size}, but the controller has {controller.features} features: "
+                "leave hidden_size out"
+            )
+        return controller.to(**{name: value for name, value in kind.items() if value is not None})
+    if controller not in CONTROLLERS:
+        raise unknown("controller", controller, CONTROLLERS)
+    if hidden_size is None and CONTROLLERS[controller] is not Linear:
+        raise BadInput(f"hidden_size is missing: how many hidden units has the {controller} controller?")
+    if hidden_size is not None:
+        checks.positive("hidden_size", hidden_size)
+    return CONTROLLERS[controller](input_size, hidden_size, **kind)
+
+
+def _heads(memory: Memory, output_size: int | None, buffered: bool) -> dict[str, Head]:
+    """All heads of a network: the memory's strengths, those of the buffers, the memory's other heads, y."""
+    taken = sorted(TAKEN & set(memory.heads))
+    if taken:
+        raise BadInput(
+            f"{memory} has a head called {', '.join(taken)}: rename it, because traces have "
+            f"{', '.join(sorted(TAKEN))} of their own"
+        )
+    strengths = {name: head for name, head in memory.heads.items() if isinstance(head, Strength)}
+    buffers = {"i": Strength(bias=1.0), "o": Strength(bias=1.0)} if buffered else {}
+    output = {} if output_size is None else {"y": Scores(output_size)}
+    return {**strengths, **buffers, **{n: h for n, h in memory.heads.items() if n not in strengths}, **output}

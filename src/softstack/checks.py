@@ -5,22 +5,23 @@ an asynchronous assertion, which needs no synchronisation and fails as an index 
 and not at all inside torch.func transforms and torch.compile, where a tensor has no values to look at.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from softstack.errors import BadInput
 
-if TYPE_CHECKING:
-    from softstack.memory import Instructions, MemoryState
+
+def shape(name: str, x: Tensor, axes: str, expected: tuple[int, ...], against: str) -> None:
+    if tuple(x.shape) != tuple(expected):
+        raise BadInput(f"{name} must be {axes} = {tuple(expected)} to match {against}; got {tuple(x.shape)}")
 
 
-def shape(name: str, given: Tensor, axes: str, expected: tuple[int, ...], against: str) -> None:
-    if tuple(given.shape) != tuple(expected):
-        raise BadInput(
-            f"{name} must be {axes} = {tuple(expected)} to match {against}; got {tuple(given.shape)}"
-        )
+def tensor(name: str, x: object) -> None:
+    if not isinstance(x, Tensor):
+        raise BadInput(f"{name} must be a tensor; got {type(x).__name__}: torch.as_tensor makes one")
 
 
 def positive(name: str, size: object) -> None:
@@ -30,6 +31,7 @@ def positive(name: str, size: object) -> None:
 
 def width(v: Tensor) -> int:
     """m of v (B, T, m) or (T, m)."""
+    tensor("v", v)
     if v.ndim not in (2, 3):
         raise BadInput(f"v must be (B, T, m) or (T, m); got {tuple(v.shape)}")
     return v.shape[-1]
@@ -37,6 +39,7 @@ def width(v: Tensor) -> int:
 
 def sequence(x: Tensor, width: int, weight: Tensor) -> Tensor:
     """The input of a network whose parameters are like `weight`; under autocast, in their dtype."""
+    tensor("x", x)
     if x.ndim not in (2, 3) or x.shape[-1] != width:
         raise BadInput(
             f"x must be (B, T, input_size) or (T, input_size) with input_size = {width}; got {tuple(x.shape)}"
@@ -58,40 +61,57 @@ def sequence(x: Tensor, width: int, weight: Tensor) -> Tensor:
     )
 
 
-def state(given: object, expected: object, name: str = "state") -> None:
+def same_state(
+    state: object, fresh: object, batch: tuple[int, ...], name: str = "state", cells: bool = False
+) -> None:
     """A state against a fresh one for the same input: the same parts, of the same shapes, dtype and device.
-    Memories and buffers alone may hold any number of items."""
-    if isinstance(expected, Tensor):
-        if not isinstance(given, Tensor):
-            raise BadInput(f"{name} must be a tensor; got {type(given).__name__}")
-        if given.dtype != expected.dtype or given.device != expected.device:
+    The parts called memory, input and output may hold any number of cells. A part may check more itself."""
+    if isinstance(fresh, Tensor):
+        if not isinstance(state, Tensor):
+            raise BadInput(f"{name} must be a tensor; got {type(state).__name__}")
+        if state.dtype != fresh.dtype or state.device != fresh.device:
             raise BadInput(
-                f"{name} must be {expected.dtype} on {expected.device}; got {given.dtype} on {given.device}"
+                f"{name} must be {fresh.dtype} on {fresh.device}; got {state.dtype} on {state.device}"
             )
-        if given.shape != expected.shape:
-            raise BadInput(f"{name} must be {tuple(expected.shape)} to match x; got {tuple(given.shape)}")
+        same = state.shape[: len(batch)] == fresh.shape[: len(batch)] and state.ndim == fresh.ndim
+        if not (same if cells else state.shape == fresh.shape):
+            raise BadInput(f"{name} must be {tuple(fresh.shape)} to match x; got {tuple(state.shape)}")
         return
-    assert isinstance(expected, tuple)
-    if type(given) is not type(expected) or len(given) != len(expected):
+    assert isinstance(fresh, tuple)
+    if type(state) is not type(fresh) or len(state) != len(fresh):
         raise BadInput(f"{name} is not one that this network gave: start from None, or from its own")
-    assert isinstance(given, tuple)
-    fields = getattr(expected, "_fields", range(len(expected)))
-    if fields == ("V", "s"):  # the items of a memory: their number is its own affair
-        s = given[1]
-        items = s.shape[-1] if isinstance(s, Tensor) and s.ndim else 0
-        batch, size = expected[1].shape[:-1], expected[0].shape[-1]
-        expected = type(expected)(
-            expected[0].new_empty(*batch, items, size), expected[1].new_empty(*batch, items)
-        )  # type: ignore[call-arg]  # a MemoryState
-    for field, part, wanted in zip(fields, given, expected, strict=True):
-        state(part, wanted, f"{name}.{field}")
-    if fields == ("V", "s"):
-        strengths(f"{name}.s", given[1])
+    assert isinstance(state, tuple)
+    fields = getattr(fresh, "_fields", range(len(fresh)))
+    for field, part, fresh_part in zip(fields, state, fresh, strict=True):
+        of_cells = cells or field in ("memory", "input", "output")
+        same_state(part, fresh_part, batch, f"{name}.{field}", of_cells)
+    if hasattr(state, "check"):
+        state.check(f"{name}.", fresh)
 
 
-def instructions(given: "Instructions", state: "MemoryState", size: int, *, time: bool) -> None:
-    """v, u, d of one step, or of a sequence if `time`, against each other and against the state."""
-    v, u, d = given
+def items(prefix: str, V: Tensor, s: Tensor, *, batch: tuple[int, ...], size: int) -> None:
+    """The vectors and strengths of a stack or a queue: shapes that fit each other, and no bad strength."""
+    axes = ["B"] * len(batch)
+    slots = s.shape[-1] if s.ndim else 0
+    shape(f"{prefix}s", s, f"({', '.join([*axes, 'N'])})", (*batch, slots), "x")
+    shape(f"{prefix}V", V, f"({', '.join([*axes, 'N', 'm'])})", (*batch, slots, size), f"x and {prefix}s")
+    strengths(f"{prefix}s", s)
+
+
+def instructions(
+    v: Tensor,
+    u: Tensor,
+    d: Tensor,
+    state: tuple[Tensor, Tensor],
+    size: int,
+    *,
+    time: bool,
+    live: Tensor | None = None,
+) -> None:
+    """v, u, d of one step, or of a sequence if `time`, against each other and against the state. Where `live`
+    (B, T) is false they are padding, which may hold anything."""
+    for name, x in (("v", v), ("u", u), ("d", d)):
+        tensor(name, x)
     axes = ["T"] if time else []
     if v.ndim not in (len(axes) + 1, len(axes) + 2) or v.shape[-1] != size:
         step = ", ".join([*axes, "m"])
@@ -100,14 +120,28 @@ def instructions(given: "Instructions", state: "MemoryState", size: int, *, time
     for name, x in (("u", u), ("d", d)):
         shape(name, x, f"({', '.join(batch + axes)})", v.shape[:-1], "v")
         same_kind(name, x, v)
-        strengths(name, x)
-    lead = v.shape[: len(batch)]
-    slots = state.s.shape[-1] if state.s.ndim else 0
-    shape("state.s", state.s, f"({', '.join([*batch, 'N'])})", (*lead, slots), "v")
-    shape("state.V", state.V, f"({', '.join([*batch, 'N', 'm'])})", (*lead, slots, size), "v and state.s")
-    same_kind("state.V", state.V, v)
-    same_kind("state.s", state.s, v)
-    strengths("state.s", state.s)
+        strengths(name, x if live is None else x.masked_fill(~live, 0.0))
+    V, s = state
+    same_kind("state.V", V, v)
+    same_kind("state.s", s, v)
+    items("state.", V, s, batch=tuple(v.shape[: len(batch)]), size=size)
+
+
+def sequences(memory: object, heads: Mapping[str, Any], parts: Mapping[str, Tensor]) -> None:
+    """The instructions of a memory with these heads, by name, each with a time axis: (B, T, ...)."""
+    if set(parts) != set(heads):
+        raise BadInput(f"{memory} is told {', '.join(heads)}; got {', '.join(parts)}")
+    for name, part in parts.items():
+        tensor(name, part)
+    name, head = next(iter(heads.items()))
+    steps = parts[name].shape[: parts[name].ndim - len(head.shape)]  # (B, T) or (T,)
+    axes = ["B", "T"][-len(steps) :]
+    if len(steps) not in (1, 2):
+        wanted = ", ".join(["T", *map(str, head.shape)])
+        raise BadInput(f"{name} must be (B, {wanted}) or ({wanted}); got {tuple(parts[name].shape)}")
+    for other, head in heads.items():
+        shown = f"({', '.join([*axes, *map(str, head.shape)])})"
+        shape(other, parts[other], shown, (*steps, *head.shape), name)
 
 
 def same_kind(name: str, x: Tensor, v: Tensor) -> None:
@@ -131,16 +165,16 @@ def strengths(name: str, x: Tensor) -> None:
         torch._assert_async(fine.all(), f"{name} holds a strength that is negative or not finite")
 
 
-def lengths(given: Tensor, x: Tensor) -> None:
+def lengths(counts: Tensor, x: Tensor) -> None:
     """lengths (B,) against x (B, T, ...)."""
-    if not isinstance(given, Tensor):
-        raise BadInput(f"lengths must be a tensor of whole numbers; got {type(given).__name__}")
-    if given.is_floating_point() or given.is_complex() or given.dtype == torch.bool:
-        raise BadInput(f"lengths must be whole numbers; got {given.dtype}")
-    shape("lengths", given, "(B,)" if x.ndim == 3 else "()", x.shape[:-2], "x")
-    if given.device.type != "cpu" or transformed(given) or not given.numel():
+    if not isinstance(counts, Tensor):
+        raise BadInput(f"lengths must be a tensor of whole numbers; got {type(counts).__name__}")
+    if counts.is_floating_point() or counts.is_complex() or counts.dtype == torch.bool:
+        raise BadInput(f"lengths must be whole numbers; got {counts.dtype}")
+    shape("lengths", counts, "(B,)" if x.ndim == 3 else "()", x.shape[:-2], "x")
+    if counts.device.type != "cpu" or transformed(counts) or not counts.numel():
         return
-    low, high, steps = int(given.min()), int(given.max()), x.shape[-2]
+    low, high, steps = int(counts.min()), int(counts.max()), x.shape[-2]
     if low < 0 or high > steps:
         raise BadInput(f"lengths must lie between 0 and T = {steps}; got {low if low < 0 else high}")
 

@@ -4,23 +4,50 @@ features into everything a network does in a step, by one linear map split by na
 The paper's linear controller is the core that has no parameters: its features are [x_t; r_{t-1}] itself.
 Every core is a module with `features` (its output width), `init(batch, like)` and
 `forward(z, h) -> (features, h)`, where h is a tuple of tensors: (h, c) for the LSTM, () for a feedforward
-core. A new one is a class and a line in CONTROLLERS.
+core. It draws its own first weights in `reset_parameters(generator)`; without that method its layers draw
+theirs, as PyTorch does. docs/add/controller.md has one in a file.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from softstack.memory.protocol import Batch, Head
+
 Hidden = tuple[Tensor, ...]
-Batch = tuple[int, ...]  # (B,), or () for one sequence
+
+
+@torch.no_grad()
+def draw_weights(module: nn.Module, generator: torch.Generator | None = None) -> None:
+    """The authors' first weights, for every layer of a module: variance 1/rows, and biases of 0."""
+    for name, parameter in module.named_parameters():
+        if name.endswith("bias"):
+            parameter.zero_()
+        elif not parameter.is_meta:  # a meta tensor has no numbers to draw
+            parameter.normal_(0.0, parameter.shape[0] ** -0.5, generator=generator)
+
+
+def reset(core: Any, generator: torch.Generator | None) -> None:
+    """A core's first weights: as its own `reset_parameters` draws them, or else each of its layers'."""
+    if hasattr(core, "reset_parameters"):
+        core.reset_parameters(generator)
+        return
+    with torch.random.fork_rng(enabled=generator is not None):
+        if generator is not None:  # PyTorch's layers draw from the global generator alone
+            torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
+        for layer in core.modules():
+            if hasattr(layer, "reset_parameters"):
+                layer.reset_parameters()
 
 
 class Linear(nn.Module):
-    """§2.2, the linear controller: the heads see [x_t; r_{t-1}] itself."""
+    """§2.2, the linear controller: the heads see [x_t; r_{t-1}] itself. It has no hidden units."""
 
-    def __init__(self, input_size: int, hidden_size: int, **kind: Any) -> None:
+    reset_parameters = draw_weights
+
+    def __init__(self, input_size: int, hidden_size: int | None = None, **kind: Any) -> None:
         super().__init__()
         self.features = input_size
 
@@ -33,6 +60,8 @@ class Linear(nn.Module):
 
 class MLP(nn.Module):
     """A feedforward controller with one hidden layer of tanh units."""
+
+    reset_parameters = draw_weights
 
     def __init__(self, input_size: int, hidden_size: int, **kind: Any) -> None:
         super().__init__()
@@ -48,6 +77,8 @@ class MLP(nn.Module):
 
 class RNN(nn.Module):
     """Elman's simple recurrent network, as torch.nn.RNNCell computes it."""
+
+    reset_parameters = draw_weights
 
     def __init__(self, input_size: int, hidden_size: int, **kind: Any) -> None:
         super().__init__()
@@ -65,6 +96,8 @@ class RNN(nn.Module):
 
 class GRU(nn.Module):
     """A gated recurrent unit, as torch.nn.GRUCell computes it."""
+
+    reset_parameters = draw_weights
 
     def __init__(self, input_size: int, hidden_size: int, **kind: Any) -> None:
         super().__init__()
@@ -86,6 +119,8 @@ class GRU(nn.Module):
 
 class LSTM(nn.Module):
     """§2.2, the LSTM controller, as torch.nn.LSTMCell computes it."""
+
+    reset_parameters = draw_weights
 
     def __init__(self, input_size: int, hidden_size: int, **kind: Any) -> None:
         super().__init__()
@@ -115,45 +150,40 @@ CONTROLLERS: dict[str, Callable[..., Any]] = {
 }
 
 
-class Actions(NamedTuple):
-    """Everything a controller does in one step (§2.2, §2.3)."""
-
-    v: Tensor  # (B, m) vector to push
-    u: Tensor  # (B,)   pop strength
-    d: Tensor  # (B,)   push strength
-    y: Tensor  # (B, K) output
-    i: Tensor | None = None  # (B,) strength to take from the input buffer before the next step
-    o: Tensor | None = None  # (B,) strength with which y enters the output buffer
-
-
 class Heads(nn.Linear):
-    """§2.2: u, d, i, o and v through a sigmoid, y as it is, all from one linear map.
+    """§2.2: the linear map behind all that a controller says in a step; each head has rows of its own.
 
-    Only a buffered network (§2.3) has the heads i and o.
+    `heads` are those of its memory, in a buffered network (§2.3) also i and o, and y. Their rows lie in the
+    order of the names: strengths, vectors and choices, y. The cell makes their values of what comes out, so
+    that this is a layer like any other: hooks see a tensor, and it can be replaced.
     """
 
-    def __init__(
-        self, features: int, memory_size: int, output_size: int, buffered: bool = False, **kind: Any
-    ) -> None:
-        buffers = {"i": 1, "o": 1} if buffered else {}
-        sizes = {"u": 1, "d": 1, **buffers, "v": memory_size, "y": output_size}
-        super().__init__(features, sum(sizes.values()), **kind)
-        self.sizes = sizes
+    def __init__(self, features: int, heads: Mapping[str, Head], **kind: Any) -> None:
+        super().__init__(features, sum(head.size for head in heads.values()), **kind)
+        self.heads = dict(heads)
 
-    def forward(self, features: Tensor) -> Actions:  # type: ignore[override]  # split, not one tensor
-        raw = super().forward(features)
-        if raw.dtype != self.weight.dtype:
-            raw = raw.to(self.weight.dtype)  # under autocast: strengths in full precision
-        v, y = self.rows("v"), self.rows("y")
-        squashed = torch.sigmoid(raw[..., : v.stop])
-        strengths = squashed[..., : v.start].unbind(-1)  # u, d and, in a buffered network, i, o
-        return Actions(squashed[..., v], strengths[0], strengths[1], raw[..., y], *strengths[2:])
+    @torch.no_grad()
+    def reset_parameters(
+        self, generator: torch.Generator | None = None, biases: Mapping[str, float] | None = None
+    ) -> None:
+        """The authors' first weights, and the bias of each head: its own, or that in `biases`."""
+        draw_weights(self, generator)
+        for name, head in getattr(self, "heads", {}).items():  # nn.Linear draws once before there are any
+            self.bias_of(name).fill_((biases or {}).get(name, head.bias))
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The rows of each head, in their order."""
+        return {name: head.size for name, head in self.heads.items()}
 
     def rows(self, name: str) -> slice:
         """Where the head called `name` lies in the map's rows."""
-        names = list(self.sizes)
-        start = sum(self.sizes[n] for n in names[: names.index(name)])
-        return slice(start, start + self.sizes[name])
+        names = list(self.heads)
+        start = sum(self.heads[n].size for n in names[: names.index(name)])
+        return slice(start, start + self.heads[name].size)
 
     def bias_of(self, name: str) -> Tensor:
         return self.bias[self.rows(name)]
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, heads={', '.join(self.heads)}"

@@ -5,32 +5,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from softstack import buffers
 from softstack.cell import StackCell, State
+from softstack.fit import CORE_NAMES, MEMORY_NAMES
 from softstack.memory import MemoryState
 
 if TYPE_CHECKING:
     from softstack.kernels.rnn import Final, Input, Weights
-
-
-def why_not(cell: StackCell, x: Tensor, steps: int, return_trace: bool) -> str:
-    """Why no kernel fits this call; "" where one does."""
-    from softstack.kernels.rnn import CORES, MEMORIES, on_chip
-
-    if cell.controller_name not in CORES:
-        return f"there is no kernel for the {cell.controller_name} controller"
-    if cell.memory_name not in MEMORIES:
-        return f"there is no kernel for the memory {cell.memory_name}"
-    if x.dtype != cell.heads.weight.dtype:
-        return f"x is {x.dtype} and the parameters are {cell.heads.weight.dtype}"
-    if return_trace:
-        return "a trace is kept step by step"
-    if not steps or 0 in x.shape[:-1]:
-        return "there is nothing to compute"
-    sizes = cell.sizes["memory_size"], cell.sizes["hidden_size"]
-    if x.is_cuda and "i" in cell.heads.sizes and not on_chip(CORES[cell.controller_name], *sizes, x.dtype):
-        return "on a GPU, only unbuffered networks may have more weights than fit a chip"
-    return ""
 
 
 def run(
@@ -53,7 +33,9 @@ def run(
     def shrink(z: Tensor) -> Tensor:
         return z[(0,) * -axes]
 
-    weights = weights_of(cell.controller_name, dict(cell.named_parameters()))
+    weights = weights_of(CORE_NAMES[type(cell.core)], dict(cell.named_parameters()))
+    if cell.output_size is None:
+        weights = saying_features(weights, cell.core.features)
     made = rnn.run(
         grow(x),
         rnn.Weights(*(w.unsqueeze(0) for w in weights)),
@@ -62,8 +44,8 @@ def run(
         grow(state.memory.s),
         grow(state.r),
         None if lengths is None else grow(lengths),
-        cell.controller_name,
-        cell.memory_name,
+        CORE_NAMES[type(cell.core)],
+        MEMORY_NAMES[type(cell.memory)],
         None if buffer is None else rnn.Input(grow(buffer.strengths), grow(buffer.i), buffer.steps),
         kernel == "gpu",
     )
@@ -73,36 +55,6 @@ def run(
 
 def state_of(final: "Final") -> State:
     return State(final.h, MemoryState(final.V, final.s), final.r)
-
-
-def population(cell: StackCell, parameters: dict[str, Tensor], x: Tensor, kernel: str) -> Tensor:
-    """P networks like `cell`, each over its own sequences: x (P, B, T, k) -> y (P, B, T, K)."""
-    return _population(cell, parameters, x, kernel, None).y
-
-
-def buffered_population(
-    cell: StackCell, parameters: dict[str, Tensor], x: Tensor, kernel: str, steps: int, discard_first: bool
-) -> Tensor:
-    """P buffered networks like `cell`, each over its own sequences: x (P, B, T, k) -> y (P, B, steps, K)."""
-    from softstack.kernels.rnn import Input
-
-    buffer = Input(x.new_ones(x.shape[:3]), x.new_zeros(x.shape[:2]), steps)
-    final = _population(cell, parameters, x, kernel, buffer)
-    output = MemoryState(final.y.flatten(0, 1), final.o.flatten(0, 1))
-    y = buffers.read_off(output, steps, discard_first=discard_first, backend=kernel)
-    return y.view(*x.shape[:2], *y.shape[1:])
-
-
-def _population(
-    cell: StackCell, parameters: dict[str, Tensor], x: Tensor, kernel: str, buffer: "Input | None"
-) -> "Final":
-    from softstack.kernels import rnn
-
-    state = cell.init(x.shape[:2], x)
-    weights = weights_of(cell.controller_name, parameters)
-    (V, s), r = state.memory, state.r
-    names = cell.controller_name, cell.memory_name
-    return rnn.run(x, weights, state.h, V, s, r, None, *names, buffer, kernel == "gpu")
 
 
 def weights_of(controller: str, p: dict[str, Tensor]) -> "Weights":
@@ -122,3 +74,12 @@ def weights_of(controller: str, p: dict[str, Tensor]) -> "Weights":
     else:
         outer, new = inner, torch.zeros_like(inner[..., :H])
     return Weights(p["core.from_input.weight"], from_input + outer, hidden, new, weight, bias)
+
+
+def saying_features(weights: "Weights", features: int) -> "Weights":
+    """The weights of a cell without a head for y, which then is what its heads see: y's rows are those of the
+    identity, so that a kernel needs no other way to put features out."""
+    linear = not weights.Wo.numel()
+    W, b = (weights.W, weights.b) if linear else (weights.Wo, weights.bo)
+    W, b = torch.cat((W, torch.eye(features).to(W))), torch.cat((b, b.new_zeros(features)))
+    return weights._replace(W=W, b=b) if linear else weights._replace(Wo=W, bo=b)

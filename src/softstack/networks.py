@@ -3,18 +3,29 @@
 The loops here are the reference: fused kernels compute the same, and are held to them.
 """
 
-from collections.abc import Callable
-from typing import Literal, NamedTuple, overload
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple, overload
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import dropout
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from softstack import buffers, checks, fused, kernels
-from softstack.cell import StackCell, State
-from softstack.controllers import Batch
+from softstack import buffers, checks, fit, fused, kernels
+from softstack.cell import Edit, StackCell, State
 from softstack.errors import BadInput
-from softstack.memory import MemoryState, empty, full_precision, only_where, running
-from softstack.trace import Step, Trace, gather, over_time
+from softstack.memory import Batch, Memory, MemoryState, empty
+from softstack.memory.states import detached, full_precision, only_where, running
+from softstack.trace import Moment, Trace, gather, over_time
+
+
+class LayerStates(NamedTuple):
+    """The state of a StackRNN with several layers or directions."""
+
+    layers: tuple[State, ...]  # layer by layer; of two directions, the forward one first
+
+    def detach(self) -> "LayerStates":
+        return detached(self)
 
 
 class BufferedState(NamedTuple):
@@ -25,11 +36,31 @@ class BufferedState(NamedTuple):
     i: Tensor  # (B,) strength to take from the input buffer next
     output: MemoryState  # ⟨O_t, o_t⟩
 
+    def detach(self) -> "BufferedState":
+        return detached(self)
+
+
+AnyState = State | LayerStates
+
 
 class StackRNN(nn.Module):
     """Figure 1: a controller with a differentiable memory, to be used as `nn.LSTM(batch_first=True)` is.
 
-    >>> rnn = StackRNN(input_size=3, output_size=3, controller="linear")
+    * `input_size`: numbers in x at each step
+    * `hidden_size`: hidden units of the controller; the linear controller has none, and needs no size
+    * `memory_size`: numbers in what the memory reads, the paper's m
+    * `output_size`: numbers in y; None gives the controller's features, as nn.LSTM does
+    * `controller`: "linear", "mlp", "rnn", "gru", "lstm", another name in `ss.CONTROLLERS`, or a core of your
+      own, for an input of input_size + memory_size (docs/add/controller.md)
+    * `memory`: "stack", "queue", "none", another name in `ss.MEMORIES`, or a memory of your own, which knows
+      its size (docs/add/memory.md)
+    * `num_layers`: cells one above the other, each with a memory; each reads the features of the one below
+    * `dropout`: share of those features that is dropped in training
+    * `bidirectional`: a second cell in each layer reads backwards; features, and y, stand side by side
+    * `backend`: "auto", a fused kernel where it computes what the modules say, else the reference; or
+      "reference", "cpu" or "gpu", that one or an error. `explain(x)` says which runs, and why
+
+    >>> rnn = StackRNN(3, controller="linear", memory_size=2, output_size=3)
     >>> y, state = rnn(torch.randn(10, 24, 3))
     >>> y.shape
     torch.Size([10, 24, 3])
@@ -38,80 +69,232 @@ class StackRNN(nn.Module):
     def __init__(
         self,
         input_size: int,
-        output_size: int,
-        controller: str = "lstm",
-        hidden_size: int = 10,
-        memory: str = "stack",
-        memory_size: int = 2,
-        backend: str = "auto",
         *,
+        hidden_size: int | None = None,
+        memory_size: int | None = None,
+        output_size: int | None = None,
+        controller: str | nn.Module = "lstm",
+        memory: str | Memory = "stack",
+        num_layers: int = 1,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        backend: str = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         kernels.require(backend)
+        checks.positive("num_layers", num_layers)
+        if not 0 <= dropout < 1:
+            raise BadInput(f"dropout must lie in [0, 1); got {dropout}")
+        if isinstance(controller, nn.Module) and (num_layers > 1 or bidirectional):
+            raise BadInput(
+                "a controller that is given as a module serves one cell: for several layers or directions "
+                "register its class in ss.CONTROLLERS and give its name"
+            )
         self.backend = backend
-        self.cell = StackCell(
-            input_size, output_size, controller, hidden_size, memory, memory_size, device=device, dtype=dtype
+        self.num_layers, self.dropout, self.bidirectional = num_layers, dropout, bidirectional
+        directions = 2 if bidirectional else 1
+        cells: list[StackCell] = []
+        for layer in range(num_layers):
+            for _ in range(directions):
+                cells.append(
+                    StackCell(
+                        input_size if layer == 0 else directions * cells[-directions].output_width,
+                        hidden_size=hidden_size,
+                        memory_size=memory_size,
+                        output_size=output_size if layer == num_layers - 1 else None,
+                        controller=controller,
+                        memory=memory,
+                        device=device,
+                        dtype=dtype,
+                    )
+                )
+        self.cell = cells[0]
+        if len(cells) > 1:
+            self.more_cells = nn.ModuleList(cells[1:])
+        self.input_size, self.output_size = input_size, output_size
+        self.hidden_size, self.memory_size = self.cell.hidden_size, self.cell.memory_size
+
+    @property
+    def cells(self) -> list[StackCell]:
+        """Every cell: layer by layer and, of two directions, the forward one first."""
+        return [self.cell, *getattr(self, "more_cells", [])]
+
+    def reset_parameters(
+        self, generator: torch.Generator | None = None, biases: Mapping[str, float] | None = None
+    ) -> None:
+        """Draw every weight anew. `biases` are those of heads, by name ("u": pop, "d": push)."""
+        for cell in self.cells:
+            cell.reset_parameters(generator, biases)
+
+    def init(self, batch: Batch, like: Tensor) -> AnyState:
+        """The state before the first step, for (B,) sequences or, with (), for one."""
+        states = tuple(cell.init(batch, like) for cell in self.cells)
+        return states[0] if len(states) == 1 else LayerStates(states)
+
+    def explain(
+        self, x: Tensor | PackedSequence, *, return_trace: bool = False, edit: Edit | None = None
+    ) -> str:
+        """Which backend runs on this input, and why, in a sentence; for each cell where they differ."""
+        x = checks.sequence(
+            x.data if isinstance(x, PackedSequence) else x, self.input_size, self.cell.any_weight
         )
+        reason = _kept(return_trace, edit)
+        sentences = [
+            kernels.explain(self.backend, x, reason or fit.why_not(cell, x, x.shape[-2]))
+            for cell in self.cells
+        ]
+        if len(set(sentences)) == 1:
+            return sentences[0]
+        return "; ".join(f"cells[{k}]: {sentence}" for k, sentence in enumerate(sentences))
 
     @overload
     def forward(
         self,
         x: Tensor,
-        state: State | None = None,
+        state: AnyState | None = None,
         lengths: Tensor | None = None,
         *,
         return_trace: Literal[False] = False,
-    ) -> tuple[Tensor, State]: ...
+        edit: Edit | None = None,
+    ) -> tuple[Tensor, AnyState]: ...
 
     @overload
     def forward(
         self,
         x: Tensor,
-        state: State | None = None,
+        state: AnyState | None = None,
         lengths: Tensor | None = None,
         *,
         return_trace: Literal[True],
-    ) -> tuple[Tensor, State, Trace]: ...
+        edit: Edit | None = None,
+    ) -> tuple[Tensor, AnyState, Any]: ...
 
     def forward(
         self,
-        x: Tensor,
-        state: State | None = None,
+        x: Any,
+        state: AnyState | None = None,
         lengths: Tensor | None = None,
         *,
         return_trace: bool = False,
-    ) -> tuple[Tensor, State] | tuple[Tensor, State, Trace]:
+        edit: Edit | None = None,
+    ) -> Any:
         """x (B, T, input_size) or (T, input_size) -> y (B, T, output_size) and the state after the last step.
 
         Give the state back to go on with the same sequences. Steps at or after `lengths` (B,) are padding:
-        they put out 0 and change neither the state nor a gradient.
+        they put out 0 and change neither the state nor a gradient. A PackedSequence gives a PackedSequence.
+        With `return_trace` the third result is a Trace, or a tuple of them, one for each cell. `edit` changes
+        states and actions on their way; like a trace it is a matter for the reference.
         """
-        x = checks.sequence(x, self.cell.sizes["input_size"], self.cell.heads.weight)
-        fresh = self.cell.init(x.shape[:-2], x)
+        if isinstance(x, PackedSequence):
+            return self._packed(x, state, lengths, return_trace, edit)
+        x = checks.sequence(x, self.input_size, self.cell.any_weight)
+        fresh = self.init(tuple(x.shape[:-2]), x)
         if state is None:
             state = fresh
-        checks.state(state, fresh)
+        checks.same_state(state, fresh, tuple(x.shape[:-2]))
+        states = state.layers if isinstance(state, LayerStates) else (state,)
         live = None if lengths is None else running(lengths, x)  # (B, T)
+        results = list(self._layers(x, states, lengths, live, return_trace, edit))
+        y = torch.cat([y for y, _, _ in results[-2:]], -1) if self.bidirectional else results[-1][0]
+        finals = tuple(final for _, final, _ in results)
+        final = finals[0] if len(finals) == 1 else LayerStates(finals)
+        if not return_trace:
+            return y, final
+        traces = tuple(trace for _, _, trace in results)
+        return y, final, traces[0] if len(traces) == 1 else traces
+
+    def _layers(
+        self,
+        x: Tensor,
+        states: tuple[State, ...],
+        lengths: Tensor | None,
+        live: Tensor | None,
+        return_trace: bool,
+        edit: Edit | None,
+    ) -> Iterator[tuple[Tensor, State, Trace | None]]:
+        """Each cell over the whole sequence: its outputs, final state and trace."""
+        cells = iter(zip(self.cells, states, strict=True))
+        for layer in range(self.num_layers):
+            if layer > 0:
+                x = dropout(x, self.dropout, self.training)
+            cell, state = next(cells)
+            forward = self._run(cell, x, state, lengths, live, return_trace, edit)
+            yield forward
+            x_next = forward[0]
+            if self.bidirectional:
+                cell, state = next(cells)
+                y, final, trace = self._run(
+                    cell, backwards(x, lengths), state, lengths, live, return_trace, edit
+                )
+                yield backwards(y, lengths), final, trace
+                x_next = torch.cat((x_next, backwards(y, lengths)), -1)
+            x = x_next
+
+    def _run(
+        self,
+        cell: StackCell,
+        x: Tensor,
+        state: State,
+        lengths: Tensor | None,
+        live: Tensor | None,
+        return_trace: bool,
+        edit: Edit | None,
+    ) -> tuple[Tensor, State, Trace | None]:
+        """One cell: through a kernel if one fits, else step by step."""
         x = x if live is None else only_where(live, x)
-        reason = fused.why_not(self.cell, x, x.shape[-2], return_trace)
+        reason = _kept(return_trace, edit) or fit.why_not(cell, x, x.shape[-2])
         kernel = kernels.choose(self.backend, x, reason)
         if kernel != "reference":
-            final = fused.run(self.cell, x, state, lengths, kernel)
-            return final.y, fused.state_of(final)
+            final = fused.run(cell, x, state, lengths, kernel)
+            return final.y, fused.state_of(final), None
         outputs: list[Tensor] = []
-        steps: list[Step] = []
+        moments: list[Moment] = []
         for t, x_t in enumerate(x.unbind(-2)):
-            actions, features, state = self.cell(x_t, state, None if live is None else live[..., t])
-            outputs.append(actions.y)
+            live_t = None if live is None else live[..., t]
+            y_t, features, actions, state = cell(x_t, state, live_t, edit)
+            outputs.append(y_t)
             if return_trace:
-                steps.append(Step(x_t, actions, features, state.r, state.memory.s))
-        y = over_time(outputs, x, self.cell.sizes["output_size"])
-        return (y, state, gather(steps, self.cell, x)) if return_trace else (y, state)
+                contents = cell.memory.contents(state.memory)
+                moments.append(Moment(x_t, y_t, features, actions, state.r, contents))
+        y = over_time(outputs, x, cell.output_width)
+        return y, state, gather(moments, cell, x) if return_trace else None
+
+    def _packed(
+        self, x: PackedSequence, state: Any, lengths: Tensor | None, return_trace: bool, edit: Edit | None
+    ) -> Any:
+        if lengths is not None:
+            raise BadInput("a PackedSequence knows its lengths: leave `lengths` out")
+        padded, sizes = pad_packed_sequence(x, batch_first=True)
+        arguments: dict[str, Any] = dict(return_trace=return_trace, edit=edit)
+        y, *rest = self.forward(padded, state, sizes, **arguments)
+        if x.sorted_indices is not None:
+            y, sizes = y[x.sorted_indices], sizes[x.sorted_indices.cpu()]
+        data = pack_padded_sequence(y, sizes, batch_first=True).data
+        return (PackedSequence(data, x.batch_sizes, x.sorted_indices, x.unsorted_indices), *rest)
 
     def extra_repr(self) -> str:
-        return f"backend={self.backend!r}"
+        more = [f"backend={self.backend!r}"]
+        if self.num_layers > 1 or self.bidirectional:
+            more += [f"num_layers={self.num_layers}", f"dropout={self.dropout}"]
+            more += [f"bidirectional={self.bidirectional}"]
+        return ", ".join(more)
+
+
+def _kept(return_trace: bool, edit: Edit | None) -> str:
+    """What of a call only the reference can do."""
+    return "a trace is kept step by step" if return_trace else "steps are edited" if edit else ""
+
+
+def backwards(x: Tensor, lengths: Tensor | None) -> Tensor:
+    """x (B, T, k) from its end to its beginning; padding stays where it is."""
+    if lengths is None:
+        return x.flip(-2)
+    steps = torch.arange(x.shape[-2], device=x.device)
+    ends = lengths.to(x.device).unsqueeze(-1)  # (B, 1)
+    order = torch.where(steps < ends, ends - 1 - steps, steps)  # (B, T)
+    return x.gather(-2, order.unsqueeze(-1).expand_as(x))
 
 
 def twice(T: int) -> int:
@@ -124,7 +307,11 @@ class BufferedStackRNN(nn.Module):
     For T items of input it makes `steps(T)` steps, and at each decides how much to take and how much to
     give, so that it can pause and can put out more or less than it takes in.
 
-    >>> net = BufferedStackRNN(input_size=3, output_size=3, controller="linear", steps=lambda T: 2 * T)
+    * `steps`: how many steps for T items, a function that gives a whole number; twice T by default
+    * `discard_first`: throw the first whole item of the output away, as the authors' code does
+    * all others are those of StackRNN
+
+    >>> net = BufferedStackRNN(3, controller="linear", memory_size=2, output_size=3, steps=lambda T: 2 * T)
     >>> y, state = net(torch.randn(10, 12, 3))
     >>> y.shape
     torch.Size([10, 24, 3])
@@ -133,15 +320,15 @@ class BufferedStackRNN(nn.Module):
     def __init__(
         self,
         input_size: int,
-        output_size: int,
-        controller: str = "lstm",
-        hidden_size: int = 10,
-        memory: str = "stack",
-        memory_size: int = 2,
-        backend: str = "auto",
         *,
+        hidden_size: int | None = None,
+        memory_size: int | None = None,
+        output_size: int | None = None,
+        controller: str | nn.Module = "lstm",
+        memory: str | Memory = "stack",
         steps: Callable[[int], int] = twice,
         discard_first: bool = False,
+        backend: str = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -152,25 +339,42 @@ class BufferedStackRNN(nn.Module):
         self.discard_first = discard_first
         self.cell = StackCell(
             input_size,
-            output_size,
-            controller,
-            hidden_size,
-            memory,
-            memory_size,
+            hidden_size=hidden_size,
+            memory_size=memory_size,
+            output_size=output_size,
+            controller=controller,
+            memory=memory,
             buffered=True,
             device=device,
             dtype=dtype,
         )
+        self.input_size, self.output_size = input_size, output_size
+        self.hidden_size, self.memory_size = self.cell.hidden_size, self.cell.memory_size
+
+    @property
+    def cells(self) -> list[StackCell]:
+        return [self.cell]
+
+    def reset_parameters(
+        self, generator: torch.Generator | None = None, biases: Mapping[str, float] | None = None
+    ) -> None:
+        """Draw every weight anew. `biases` are those of heads, by name ("i": take, "o": give)."""
+        self.cell.reset_parameters(generator, biases)
 
     def init(self, batch: Batch, like: Tensor) -> BufferedState:
         """Empty buffers, and i_0 = 0: the first step reads the first item without taking it."""
-        sizes = self.cell.sizes
         return BufferedState(
             network=self.cell.init(batch, like),
-            input=empty(sizes["input_size"], batch, like),
+            input=empty(self.input_size, batch, like),
             i=like.new_zeros(batch),
-            output=empty(sizes["output_size"], batch, like),
+            output=empty(self.cell.output_width, batch, like),
         )
+
+    def explain(self, x: Tensor, *, return_trace: bool = False, edit: Edit | None = None) -> str:
+        """Which backend runs on this input, and why, in a sentence."""
+        x = checks.sequence(x, self.input_size, self.cell.any_weight)
+        reason = _kept(return_trace, edit) or fit.why_not(self.cell, x, self._count(x.shape[-2]))
+        return kernels.explain(self.backend, x, reason)
 
     @overload
     def forward(
@@ -180,6 +384,7 @@ class BufferedStackRNN(nn.Module):
         lengths: Tensor | None = None,
         *,
         return_trace: Literal[False] = False,
+        edit: Edit | None = None,
     ) -> tuple[Tensor, BufferedState]: ...
 
     @overload
@@ -190,6 +395,7 @@ class BufferedStackRNN(nn.Module):
         lengths: Tensor | None = None,
         *,
         return_trace: Literal[True],
+        edit: Edit | None = None,
     ) -> tuple[Tensor, BufferedState, Trace]: ...
 
     def forward(
@@ -199,6 +405,7 @@ class BufferedStackRNN(nn.Module):
         lengths: Tensor | None = None,
         *,
         return_trace: bool = False,
+        edit: Edit | None = None,
     ) -> tuple[Tensor, BufferedState] | tuple[Tensor, BufferedState, Trace]:
         """x (B, T, input_size) or (T, input_size) -> y and the state after `steps(T)` steps.
 
@@ -206,49 +413,49 @@ class BufferedStackRNN(nn.Module):
         number of steps made so far, the most that the buffer can hold, and items it does not hold are 0.
         Give the state back to go on: x joins the input buffer, and y again begins with the first output.
         A sequence of length L (`lengths`) puts only L items into its buffer and makes only steps(L) steps.
+        `return_trace` and `edit` are as for StackRNN.
         """
-        x = checks.sequence(x, self.cell.sizes["input_size"], self.cell.heads.weight)
-        T = x.shape[-2]
-        fresh = self.init(x.shape[:-2], x)
+        x = checks.sequence(x, self.input_size, self.cell.any_weight)
+        T, batch = x.shape[-2], tuple(x.shape[:-2])
+        fresh = self.init(batch, x)
         if state is None:
             state = fresh
-        checks.state(state, fresh)
+        checks.same_state(state, fresh, batch)
         filled = None if lengths is None else running(lengths, x)  # (B, T)
         x = x if filled is None else only_where(filled, x)
         steps = self._count(T)
-        each = None if lengths is None else self._counts(lengths, x)  # (B,)
+        counts = None if lengths is None else self._counts(lengths, x)  # (B,)
         network, input, i, output = state
         input = buffers.fill(input, x, None if filled is None else filled.to(x.dtype))
-        reason = fused.why_not(self.cell, x, steps, return_trace)
+        reason = _kept(return_trace, edit) or fit.why_not(self.cell, x, steps)
         kernel = kernels.choose(self.backend, x, reason)
         if kernel != "reference":
-            return self._fused(BufferedState(network, input, i, output), each, steps, kernel)
-        trail: list[Step] = []
+            return self._fused(BufferedState(network, input, i, output), counts, steps, kernel)
+        moments: list[Moment] = []
         for t in range(steps):
-            now = None if each is None else t < each  # (B,)
+            live = None if counts is None else t < counts  # (B,)
             with full_precision(x):
-                input, x_t = buffers.take(input, i if now is None else only_where(now, i))
-            if now is not None:
-                x_t = only_where(now, x_t)
-            actions, features, network = self.cell(x_t, network, now)
+                input, x_t = buffers.take(input, i, live)
+            y_t, features, actions, network = self.cell(x_t, network, live, edit)
             assert actions.i is not None and actions.o is not None
             with full_precision(x):
-                output = buffers.give(output, actions.y, actions.o)
-            i = actions.i if now is None else only_where(now, actions.i, i)
+                output = buffers.give(output, y_t, actions.o)
+            i = actions.i if live is None else only_where(live, actions.i, i)
             if return_trace:
-                trail.append(Step(x_t, actions, features, network.r, network.memory.s))
+                contents = self.cell.memory.contents(network.memory)
+                moments.append(Moment(x_t, y_t, features, actions, network.r, contents))
         state = BufferedState(network, input, i, output)
         y = self._read_off(output)
-        return (y, state, gather(trail, self.cell, x)) if return_trace else (y, state)
+        return (y, state, gather(moments, self.cell, x)) if return_trace else (y, state)
 
     def _fused(
-        self, state: BufferedState, each: Tensor | None, steps: int, kernel: str
+        self, state: BufferedState, counts: Tensor | None, steps: int, kernel: str
     ) -> tuple[Tensor, BufferedState]:
         """The same through a kernel, from buffers that are filled."""
         from softstack.kernels.rnn import Input
 
         buffer = Input(state.input.s, state.i, steps)
-        final = fused.run(self.cell, state.input.V, state.network, each, kernel, buffer)
+        final = fused.run(self.cell, state.input.V, state.network, counts, kernel, buffer)
         output = MemoryState(
             torch.cat((state.output.V, final.y), -2), torch.cat((state.output.s, final.o), -1)
         )

@@ -56,15 +56,15 @@ def reachable(machine: Transducer) -> tuple[Head, ...]:
             for rule in rules:
                 ends[state, top].update(dict.fromkeys(after(rule.next, in_place_of(rule, top))[-1]))
         changed = sum(map(len, ends.values())) > before
-    found: dict[Head, None] = {(machine.start, BOTTOM): None}
-    queue = list(found)
+    heads: dict[Head, None] = {(machine.start, BOTTOM): None}
+    queue = list(heads)
     for state, top in queue:  # grows as it is read
         for rule in at[state, top]:
             pile = in_place_of(rule, top)
             for states, symbol in zip(after(rule.next, pile), reversed(pile), strict=False):
-                queue += [(q, symbol) for q in states if (q, symbol) not in found]
-                found.update({(q, symbol): None for q in states})
-    return tuple(found)
+                queue += [(q, symbol) for q in states if (q, symbol) not in heads]
+                heads.update({(q, symbol): None for q in states})
+    return tuple(heads)
 
 
 class Quiet(NamedTuple):

@@ -16,7 +16,7 @@ from softstack.errors import BadInput, unknown
 from softstack.formal import saturation
 from softstack.formal.analysis import Steps, bound, problems
 from softstack.formal.linear import linear_heads
-from softstack.formal.steps import Move, moves
+from softstack.formal.moves import Move, moves
 from softstack.formal.transducer import BOTTOM, Transducer
 from softstack.networks import BufferedStackRNN, StackRNN
 
@@ -209,8 +209,8 @@ def _heads(
             weight["y"][outputs.index(move.write), j] = LOUD / ON
 
 
-def _alphabet(name: str, given: Sequence[str] | None, needed: tuple[str, ...]) -> tuple[str, ...]:
-    symbols = tuple(needed if given is None else given) or ("_",)  # a network has at least one letter
+def _alphabet(name: str, chosen: Sequence[str] | None, needed: tuple[str, ...]) -> tuple[str, ...]:
+    symbols = tuple(needed if chosen is None else chosen) or ("_",)  # a network has at least one letter
     if missing := [s for s in needed if s not in symbols]:
         raise BadInput(f"{name} must hold every symbol of the rules: {missing[0]!r} is not in {symbols}")
     if len(set(symbols)) < len(symbols):

@@ -202,10 +202,10 @@ class Tables:
                     continue
                 meets: Sequence[int] = (low,)
                 if y != NOTHING:
-                    found = cuts.get(id(cut))
-                    if found is None:
-                        found = cuts[id(cut)] = [match.start() for match in cut.finditer(w)]
-                    meets = found[bisect_left(found, low) : bisect_right(found, high)]
+                    starts = cuts.get(id(cut))
+                    if starts is None:
+                        starts = cuts[id(cut)] = [match.start() for match in cut.finditer(w)]
+                    meets = starts[bisect_left(starts, low) : bisect_right(starts, high)]
                 xs, ys = tables[x], tables[y]
                 for k in meets:
                     p = q = None

@@ -39,10 +39,10 @@ def label(rule: Rule) -> str:
 
 def arrows(machine: Transducer) -> dict[Arrow, list[str]]:
     """The labels of each arrow, in the order of the rules."""
-    found: dict[Arrow, list[str]] = {}
+    labels: dict[Arrow, list[str]] = {}
     for rule in machine.rules:
-        found.setdefault((rule.state, rule.next), []).append(label(rule))
-    return found
+        labels.setdefault((rule.state, rule.next), []).append(label(rule))
+    return labels
 
 
 def dot(machine: Transducer) -> str:

@@ -126,14 +126,14 @@ def machine(table: Table, start: int = START, blank: str = "") -> Transducer:
 def _quiet(state: int, rows: Mapping[tuple[str, int], Row], dead: set[int]) -> dict[int, Row]:
     """The tops at which a state makes an ε-move: it takes nothing, whatever the input is, and does something.
     To stay, waiting for input, is nothing, and so is to go where nothing is ever done."""
-    found: dict[int, Row] = {}
+    by_top: dict[int, Row] = {}
     for top in sorted({top for _, top in rows}):
         own = [row for (_, t), row in rows.items() if t == top]
         moves = [row for row in own if not (_still(row) and row.next in {state, *dead})]
         if moves and not any(row.act.take for row in own):
             most = Counter((row.act, row.write, row.next) for row in moves).most_common(1)[0][0]
-            found[top] = next(row for row in moves if (row.act, row.write, row.next) == most)
-    return found
+            by_top[top] = next(row for row in moves if (row.act, row.write, row.next) == most)
+    return by_top
 
 
 def _still(row: Row) -> bool:

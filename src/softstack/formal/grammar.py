@@ -249,15 +249,15 @@ def _first_letters(bodies: list[list[_Body]]) -> list[set[str]]:
     while growing:
         growing = False
         for node, body in enumerate(bodies):
-            found: set[str] = set()
+            begins: set[str] = set()
             for before, x, between, y, after in body:
                 here = {""}
                 for letters in ({before[:1]}, firsts[x], {between[:1]}, firsts[y], {after[:1]}):
                     if "" in here:
                         here = (here - {""}) | letters
-                found |= here
-            growing |= found != firsts[node]
-            firsts[node] = found
+                begins |= here
+            growing |= begins != firsts[node]
+            firsts[node] = begins
     return firsts
 
 

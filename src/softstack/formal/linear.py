@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from softstack.controllers import Heads
 from softstack.errors import BadInput
 from softstack.formal.analysis import reachable, steps_of
-from softstack.formal.steps import Move, moves
+from softstack.formal.moves import Move, moves
 from softstack.formal.transducer import BOTTOM, Transducer
 
 END = ""  # no input is left: x is 0
@@ -45,13 +45,13 @@ def linear_heads(
         raise BadInput("a linear controller needs one-hot codes on its stack: leave the codes as they are")
     largest = 0
     for (name, k), values in rows.items():
-        found = threshold(values)
-        if found is None:
+        weights = threshold(values)
+        if weights is None:
             raise BadInput(
                 f"the head {name}{k if heads.sizes[name] > 1 else ''} of this machine is no threshold of one "
                 "weight a symbol, so that no linear controller computes it: use the lstm"
             )
-        of_symbol, of_top = found
+        of_symbol, of_top = weights
         row = heads.rows(name).start + k
         constant = of_symbol.get(END, 0) + of_top.get(BOTTOM, 0)
         heads.bias[row] = constant

@@ -31,6 +31,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from softstack.errors import BadInput
+from softstack.words import counted
 
 BOTTOM = "$"
 HEADERS = ("start", "accept", "input", "output", "stack")
@@ -99,13 +100,13 @@ class Transducer:
     def __init__(self, start: str, rules: Iterable[Rule], accepting: Iterable[str] | None = None) -> None:
         object.__setattr__(self, "start", start)
         object.__setattr__(self, "rules", tuple(rules))
-        given = self.states if accepting is None else tuple(accepting)
-        object.__setattr__(self, "accepting", tuple(q for q in self.states if q in given))
+        named = self.states if accepting is None else tuple(accepting)
+        object.__setattr__(self, "accepting", tuple(q for q in self.states if q in named))
         for rule in self.rules:
             _check(rule)
         if not any(rule.state == start for rule in self.rules):
             raise BadInput(f"no rule leaves the start state {start!r}: give at least one rule that does")
-        if strangers := [q for q in given if q not in self.states]:
+        if strangers := [q for q in named if q not in self.states]:
             raise BadInput(f"accepting state {strangers[0]!r} is in no rule: the states are {self.states}")
         for a, b in combinations(self.rules, 2):
             # One configuration enables both; {x, y, ""} has three members unless x = y or one of them is ε.
@@ -165,9 +166,8 @@ class Transducer:
     @property
     def size(self) -> str:
         """How large it is, in words; the marker is not counted."""
-        counts = {"state": self.states, "stack symbol": self.stack_symbols[1:], "rule": self.rules}
-        said = [f"{len(found)} {name}{'' if len(found) == 1 else 's'}" for name, found in counts.items()]
-        return f"{said[0]}, {said[1]} and {said[2]}"
+        symbols = counted(len(self.stack_symbols) - 1, "stack symbol")
+        return f"{counted(len(self.states), 'state')}, {symbols} and {counted(len(self.rules), 'rule')}"
 
     def warnings(self) -> list[str]:
         """States that no path of rules reaches from the start, a sentence each."""
@@ -201,7 +201,9 @@ class Transducer:
             if (endless := (state, stack[-1]) in seen) or epsilons > max_epsilon:
                 fault = "for ever" if endless else f"more than {max_epsilon} times in a row"
                 cure = "make the loop read a symbol" if endless else "raise max_epsilon if that is meant"
-                raise BadInput(f"after {position} symbols `{rule}` makes ε-moves go on {fault}: {cure}")
+                raise BadInput(
+                    f"after {counted(position, 'symbol')} `{rule}` makes ε-moves go on {fault}: {cure}"
+                )
             seen[state, stack[-1]] = len(stack)
             rule = self.enabled(state, word[position] if position < len(word) else "", stack[-1])
             if rule is None:
@@ -225,7 +227,8 @@ class Transducer:
         last, stuck = path[-1], None
         if last.position < len(word):
             q, x, top = map(_text, (last.state, word[last.position], last.stack[-1]))
-            stuck = f"after {last.position} symbols no rule of state {q} reads {x} with {top} on the stack"
+            read = counted(last.position, "symbol")
+            stuck = f"after {read} no rule of state {q} reads {x} with {top} on the stack"
         emitted = [(y, c.position - 1) for c in path for y in c.written]
         accepted = stuck is None and last.state in self.accepting
         return Run(path, accepted, stuck, tuple(y for y, _ in emitted), tuple(j for _, j in emitted))

@@ -1,10 +1,17 @@
-"""One self-contained page in which a network runs: plain JavaScript, styles and data in one HTML file.
+"""One self-contained page in which networks run or are played back: plain JavaScript, styles and data in one
+HTML file.
 
-forward.js    §2: every controller, memory and buffered network; held to the reference by the tests
-tasks.js      §4: targets of typed strings, and fresh strings of a length
-pdt.js        §3: pushdown transducers
-draw.js       colours, elements, a chart; heat.js the whole run; memory.js stacks, queues and buffers
-panel.js      one network in step; page.js what is typed and pressed; page.html, style.css the frame
+forward.js     §2: the paper's controllers, memories and buffered networks; held to the reference by the tests
+played.js      runs that were recorded, of any memory and controller
+tasks.js       §4: targets of typed strings, and fresh strings of a length
+pdt.js         §3: pushdown transducers
+draw.js        colours, elements, a chart; heat.js the whole run
+memory.js      what a memory holds; buffer.js a buffered network's output buffer
+controller.js  what a controller says; tape.js the input and what is said of it
+panel.js       one network in step; measure.js accuracy against length
+page.js        what is typed and pressed; page.html, style.css the frame
+
+declared.py    what is drawn of a memory; recorded.py a run as data; show.py `ss.show`
 
 The page is given plain data and knows no module. It needs no server, no network and no library.
 """
@@ -17,7 +24,8 @@ from string import Template
 from typing import Any
 
 SCRIPTS = (
-    "forward.js", "tasks.js", "pdt.js", "draw.js", "heat.js", "memory.js", "panel.js", "page.js",
+    "forward.js", "played.js", "tasks.js", "pdt.js", "draw.js", "heat.js", "memory.js", "buffer.js",
+    "controller.js", "tape.js", "panel.js", "measure.js", "page.js",
 )  # fmt: skip
 
 
@@ -28,11 +36,12 @@ def asset(name: str) -> str:
 
 def page(data: dict[str, Any], title: str, *, stamp: str = "", before: str = "") -> str:
     """The page of `data`; `before` is HTML of the caller's that stands above the networks."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return Template(asset("page.html")).substitute(
         title=html.escape(title),
         style=asset("style.css"),
         script="\n".join(map(asset, SCRIPTS)),
-        data=json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
+        data=text.replace("<", "\\u003c"),
         stamp=html.escape(stamp),
         before=before,
     )

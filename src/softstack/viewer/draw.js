@@ -15,9 +15,9 @@ function rgb(value) {
   return VIRIDIS[k].map((low, c) => Math.round(low + (at - k) * (VIRIDIS[k + 1][c] - low)));
 }
 
-const PALETTE = Array.from({ length: 256 }, (_, k) => rgb(k / 255));
+const PALETTE = [...Array.from({ length: 256 }, (_, k) => rgb(k / 255)), [128, 128, 128]]; // the last for NaN
 const SHADES = PALETTE.map((parts) => `rgb(${parts.join(",")})`);
-const shade = (value) => Math.round(255 * Math.max(0, Math.min(1, value)));
+const shade = (value) => (Number.isNaN(value) ? 256 : Math.round(255 * Math.max(0, Math.min(1, value))));
 const colour = (value) => SHADES[shade(value)];
 
 // An element with attributes and children; an attribute that is null, undefined or false is left out.
@@ -58,6 +58,7 @@ function strip(vector) {
 
 const percent = (value) => `${Math.round(100 * value)} %`;
 const two = (value) => value.toFixed(2);
+const clipped = (value, least = 0, most = 1) => Math.max(least, Math.min(most, value)) || 0; // NaN as 0
 
 // Accuracy against length, a line for each network; markers differ in shape as well as in colour.
 function accuracyChart(series, trained) {

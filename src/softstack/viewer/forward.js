@@ -94,6 +94,7 @@ const STACK = {
   *cells(top) {
     for (; top; top = top.below) yield [top.slot, top.s];
   },
+  held: (top) => top ?? { total: 0, count: 0 },
 };
 
 // §2.3: a queue is where its front is in what was pushed, and how much is left there; `strengths` holds what
@@ -119,9 +120,20 @@ const QUEUE = {
     if (front < end) yield [front, left];
     for (let j = front + 1; j < end; j++) yield [j, strengths[j]];
   },
+  held(queue) {
+    let [total, count] = [0, 0];
+    for (const [, s] of QUEUE.cells(queue)) ((total += s), (count += s > 0));
+    return { total, count };
+  },
 };
 
-const NO_MEMORY = { empty: null, pop: () => null, push: () => null, *cells() {} };
+const NO_MEMORY = {
+  empty: null,
+  pop: () => null,
+  push: () => null,
+  *cells() {},
+  held: () => ({ total: 0, count: 0 }),
+};
 const MEMORIES = { stack: STACK, queue: QUEUE, none: NO_MEMORY };
 
 // §2.1, §2.3: the nearest items whose strengths add up to 1, each with the part of it that is read.
@@ -153,10 +165,12 @@ function act(network, features) {
   return { u, d, i, o, v: squashed.subarray(strengths), y: raw.subarray(strengths + m) };
 }
 
-// x, an array of input vectors -> all that the network did, step by step, and its output.
+// x, an array of input vectors -> all that the network did, step by step, and its output. As every run it has
+// `said`, what the controller said by head, and says what the memory holds: cells, nearest first, how much in
+// how many, and the vector in a cell.
 function forward(network, x) {
   const core = CORES[network.controller],
-    memory = MEMORIES[network.memory],
+    memory = MEMORIES[network.memory.name],
     m = network.memory_size;
   const steps = network.buffered ? network.steps_per_symbol * x.length : x.length;
   const run = {
@@ -192,7 +206,12 @@ function forward(network, x) {
     const kept = { x: x_t, y, u, d, r, i, o, h: features, c: h[1] || null, memory: state, input };
     for (const name in kept) run[name].push(kept[name]);
   }
+  run.said = { u: run.u, d: run.d, v: run.v, i: run.i, o: run.o };
   run.cells = (t) => memory.cells(run.memory[t]);
+  run.held = (t) => memory.held(run.memory[t]);
+  run.vector = (slot) => run.v[slot];
+  run.fixed = true;
+  run.earlier = 0;
   run.output = network.buffered ? readOff(run.y, run.o, network.discard_first, network.output_size) : run.y;
   return run;
 }

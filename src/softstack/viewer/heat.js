@@ -4,20 +4,19 @@ const MOST_ROWS = 32; // of a group; more cannot be told apart, and the group is
 
 // The run of Figures 5 and 6, time from left to right: groups of rows, each row one number at each step.
 function heatRows(network, task, run) {
-  const column = (name, values) => ({ name, rows: [{ name: "", values }] });
-  const group = (name, names, vectors) => ({
-    name,
-    rows: names.map((row, k) => ({ name: row, values: vectors.map((vector) => vector[k]) })),
-  });
-  const vectors = Array.from(run.v[0] ?? [], (_, k) => `${k + 1}`);
-  const groups = [column("pop", run.u), column("push", run.d), group("pushed", vectors, run.v)];
-  if (network.buffered || network.gates) groups.push(column("take", run.i), column("give", run.o));
-  groups.push(
-    group("input", task.letters ?? task.alphabet, scaled(run.x)),
-    group("output", task.alphabet, run.y.map(softmax)),
-  );
-  if (network.buffered) groups.push(group("read off", task.alphabet, run.output.map(softmax)));
-  return groups.filter(({ rows }) => rows.length <= MOST_ROWS);
+  const group = (name, labels, vectors) => {
+    const drawn = labels.length <= MOST_ROWS ? scaled(vectors) : [];
+    return { name, rows: labels.map((label, k) => ({ name: label, values: drawn.map((v) => v[k]) })) };
+  };
+  const ofHead = ({ name, title, labels }) =>
+    group(title, labels, same(labels, [""]) ? run.said[name].map((value) => [value]) : run.said[name]);
+  const groups = [
+    ...network.heads.map(ofHead),
+    group("input", (task.letters ?? task.alphabet).map(spelled), run.x),
+    group("output", task.alphabet.map(spelled), run.y.map(softmax)),
+  ];
+  if (network.buffered) groups.push(group("read off", task.alphabet.map(spelled), run.output.map(softmax)));
+  return groups.filter(({ rows }) => rows.length && rows.length <= MOST_ROWS);
 }
 
 // Vectors as they are where they lie in [0, 1]; else between the least and the largest of their numbers.
@@ -25,7 +24,8 @@ function scaled(vectors) {
   let least = 0,
     most = 1;
   for (const vector of vectors)
-    for (const value of vector) ((least = Math.min(least, value)), (most = Math.max(most, value)));
+    for (const value of vector)
+      if (Number.isFinite(value)) ((least = Math.min(least, value)), (most = Math.max(most, value)));
   return least === 0 && most === 1
     ? vectors
     : vectors.map((vector) => Array.from(vector, (value) => (value - least) / (most - least)));
@@ -45,8 +45,7 @@ function shades(rows, steps) {
 const HEAT = { row: 15, gap: 7, top: 20, least: 3, most: 44 };
 
 // Draws groups of rows on a canvas, and gives the width of a step in CSS pixels.
-function drawHeat(canvas, groups, symbols, width) {
-  const steps = groups[0].rows[0].values.length;
+function drawHeat(canvas, groups, steps, symbols, width) {
   const step = Math.max(HEAT.least, Math.min(HEAT.most, Math.floor(width / Math.max(steps, 1))));
   const height =
     HEAT.top + groups.reduce((sum, g) => sum + g.rows.length * HEAT.row + HEAT.gap, 0) - HEAT.gap;
@@ -64,7 +63,7 @@ function drawHeat(canvas, groups, symbols, width) {
   for (const { rows } of groups) {
     small.width = Math.max(steps, 1);
     small.height = rows.length;
-    small.getContext("2d").putImageData(shades(rows, small.width), 0, 0); // a pixel a number, then enlarged
+    small.getContext("2d").putImageData(shades(rows, small.width), 0, 0); // a pixel for each number
     pen.drawImage(small, 0, y, step * steps, HEAT.row * rows.length);
     for (let k = 1; k <= rows.length; k++) pen.clearRect(0, y + k * HEAT.row - 1, step * steps, 1);
     y += rows.length * HEAT.row + HEAT.gap;
@@ -75,7 +74,8 @@ function drawHeat(canvas, groups, symbols, width) {
   pen.textAlign = "center";
   if (step >= 9 && symbols)
     symbols.slice(0, steps).forEach((symbol, t) => {
-      if (pen.measureText(symbol).width <= step + 2) pen.fillText(symbol, (t + 0.5) * step - gap / 2, 14);
+      const text = spelled(symbol);
+      if (pen.measureText(text).width <= step + 2) pen.fillText(text, (t + 0.5) * step - gap / 2, 14);
     });
   return { step, height };
 }
@@ -116,7 +116,7 @@ class HeatView {
         el(
           "div",
           { class: "group" },
-          el("span", {}, name),
+          el("span", { title: name }, name),
           el("div", {}, ...rows.map((row) => el("span", {}, row.name))),
         ),
       ),
@@ -126,7 +126,7 @@ class HeatView {
 
   draw() {
     this.width = (this.scroller.clientWidth || 700) - 6;
-    this.size = drawHeat(this.canvas, this.groups, this.symbols, this.width);
+    this.size = drawHeat(this.canvas, this.groups, this.steps, this.symbols, this.width);
     this.cursor.style.width = `${Math.max(this.size.step - (this.size.step >= 10 ? 1 : 0), 3)}px`;
     this.cursor.style.height = `${this.size.height}px`;
   }

@@ -1,4 +1,4 @@
-// The page: what is typed, which networks are shown, and the step that all of them are at.
+// The page: what is typed or chosen, which networks are shown, and the step that all of them are at.
 
 const LONGEST = 5000; // symbols; beyond it a page is the wrong tool
 
@@ -6,34 +6,39 @@ function start(data) {
   for (const network of data.networks)
     for (const name in network.weights) network.weights[name] = decoded(network.weights[name]);
   const find = (id) => document.getElementById(id);
+  const hash = new URLSearchParams(location.hash.slice(1));
+  const number = (name) => (hash.has(name) && data.networks[+hash.get(name)] ? +hash.get(name) : null);
   const page = {
     data,
     panels: [],
+    strings: null, // those to choose from, where a network is played back
     t: 0,
     steps: 1,
     playing: 0,
-    chosen: [0, data.networks.length > 1 ? 1 : null],
+    chosen: [number("left") ?? 0, hash.has("left") ? number("right") : data.networks.length > 1 ? 1 : null],
   };
-  const hash = new URLSearchParams(location.hash.slice(1));
-  const number = (name) => (hash.has(name) && data.networks[+hash.get(name)] ? +hash.get(name) : null);
-  page.chosen = [number("left") ?? 0, hash.has("left") ? number("right") : page.chosen[1]];
-  page.text = hash.get("input") ?? data.input;
   const networkOf = (k) => data.networks[k],
-    taskOf = (k) => data.tasks[networkOf(k).task];
+    taskOf = (k) => data.tasks[networkOf(k).task],
+    shownNow = () => page.chosen.filter((k) => k !== null);
 
-  // Networks that can be given the same strings.
-  const alike = (a, b) => taskOf(a).inputs.join(" ") === taskOf(b).inputs.join(" ");
+  // Whether two networks can be given the same strings.
+  function alike(a, b) {
+    const strings = recordedStrings([networkOf(a), networkOf(b)]);
+    return same(taskOf(a).inputs, taskOf(b).inputs) && (strings === null || strings.length > 0);
+  }
 
   function choose() {
     if (page.chosen[1] !== null && !alike(...page.chosen)) page.chosen[1] = null;
-    const kinds = page.chosen.filter((k) => k !== null);
-    page.panels = kinds.map((k) => new Panel(networkOf(k), taskOf(k), go));
+    const shown = shownNow();
+    page.strings = recordedStrings(shown.map(networkOf));
+    page.panels = shown.map((k) => new Panel(networkOf(k), taskOf(k), go));
     find("panels").replaceChildren(...page.panels.map((panel) => panel.node));
     find("panels").className = page.panels.length > 1 ? "two" : "one";
-    find("task").textContent = [...new Set(kinds.map((k) => taskOf(k).title))].join(" and ");
+    find("task").textContent = [...new Set(shown.map((k) => taskOf(k).title))].join(" and ");
     options();
-    buttons();
+    inputs();
     find("measured").replaceChildren();
+    seed += 1; // what is being measured stops
     load();
   }
 
@@ -50,54 +55,66 @@ function start(data) {
     find("choice").hidden = data.networks.length < 2;
   }
 
-  function buttons() {
-    const type = (symbol) => el("button", { type: "button", onclick: () => append(symbol) }, symbol);
+  // A network that is played back is shown on the strings that were recorded, any other on what is typed.
+  function inputs() {
+    const type = (symbol) => el("button", { type: "button", onclick: () => append(symbol) }, spelled(symbol));
     find("symbols").replaceChildren(...taskOf(page.chosen[0]).inputs.map(type));
+    find("strings").replaceChildren(
+      ...(page.strings ?? []).map((symbols) => el("option", { value: asText(symbols) }, asText(symbols))),
+    );
+    for (const id of ["input", "symbols", "erase", "random", "measuring"]) find(id).hidden = page.strings;
+    find("strings").hidden = !page.strings;
   }
 
   function append(symbol) {
-    page.text = `${page.text.trim()} ${symbol}`.trim();
+    page.text = `${page.text.trim()} ${spelled(symbol)}`.trim();
     load(true);
   }
 
-  // Run what is typed; where it cannot be run, say why and keep what is shown.
+  // Run what is typed; where it cannot be run, say why and keep what is shown. Where nothing is shown yet,
+  // begin with a string that the first network can be shown on.
   function load(toTheEnd) {
-    find("input").value = page.text;
-    const task = taskOf(page.chosen[0]);
+    let starts = attempt(page.text);
+    if (!starts && !page.panels[0].run) {
+      page.text = asText(page.strings ? page.strings[0] : networkOf(page.chosen[0]).first);
+      starts = attempt(page.text);
+    }
+    find("input").value = find("strings").value = page.text;
+    if (!starts) return;
+    page.panels.forEach((panel, k) => panel.begin(starts[k]));
+    page.steps = Math.max(...page.panels.map((panel) => panel.steps));
+    find("slider").max = page.steps;
+    go(toTheEnd === true ? page.steps - 1 : Math.min(page.t, page.steps - 1));
+  }
+
+  function attempt(text) {
     try {
-      const symbols = symbolsOf(task, page.text);
+      const symbols = symbolsOf(taskOf(page.chosen[0]), text);
       if (symbols.length > LONGEST)
         throw new Error(`${symbols.length} symbols are too many for a page: ${LONGEST} at most.`);
-      const examples = page.panels.map(({ task }) => ({
-        ...example(task, symbols),
-        known: knows(task, symbols),
-      }));
-      page.panels.forEach((panel, k) => panel.begin(examples[k]));
-      page.steps = Math.max(...page.panels.map((panel) => panel.steps));
+      const starts = page.panels.map(({ network, task }) => started(network, task, symbols));
       find("error").textContent = "";
       find("input").removeAttribute("aria-invalid");
+      return starts;
     } catch (error) {
       find("error").textContent = error.message;
       find("input").setAttribute("aria-invalid", "true");
-      if (!page.panels[0].run) ((page.text = data.input), load());
-      return;
+      return null;
     }
-    find("slider").max = page.steps;
-    go(toTheEnd === true ? page.steps - 1 : Math.min(page.t, page.steps - 1));
   }
 
   function go(t) {
     page.t = Math.max(0, Math.min(page.steps - 1, t));
     for (const panel of page.panels) panel.show(Math.min(page.t, panel.steps - 1));
     find("slider").value = page.t + 1;
-    find("slider").setAttribute("aria-valuetext", `Step ${page.t + 1} of ${page.steps}`); // the rest is said below
+    find("slider").setAttribute("aria-valuetext", `Step ${page.t + 1} of ${page.steps}`); // more is said below
     find("where").textContent = `${page.t + 1} / ${page.steps}`;
     clearTimeout(page.remembering);
     page.remembering = setTimeout(remember, 200);
   }
 
   function remember() {
-    if (!/^(file|https?):$/.test(location.protocol)) return;
+    if (data.bare || !/^(file|https?):$/.test(location.protocol)) return;
     const place = new URLSearchParams({
       input: page.text,
       step: page.t + 1,
@@ -154,49 +171,16 @@ function start(data) {
     const sizes = task.sizes.filter((size) => size <= task.trained_size);
     for (let tries = 0; tries < 50; tries++) {
       const symbols = sample(task, next, sizes[Math.floor(((1 + next()) * sizes.length) / 2)]);
-      if (symbols) return ((page.text = symbols.join(" ")), (page.t = 0), load());
+      if (symbols) return ((page.text = asText(symbols)), (page.t = 0), load());
     }
   }
 
-  // Accuracy against length on fresh strings, a size at a time so that the page stays awake.
   function measure() {
-    const kinds = page.chosen.filter((k) => k !== null),
-      task = taskOf(page.chosen[0]),
-      each = 40,
-      mine = (seed += 1);
-    const series = kinds.map((k) => ({ name: networkOf(k).label, points: [] })),
-      next = randomFrom(mine * 104729);
-    const legend = el(
-      "ul",
-      { class: "legend" },
-      ...series.map((s, n) => el("li", { class: `of${n}` }, s.name)),
-    );
-    const how = task.grammar
-      ? "Strings are uniform over the grammar's derivations of a depth, and drawn at their mean length."
-      : "";
-    const note = el(
-      "p",
-      { class: "caption" },
-      `${each} strings a point: the share of scored symbols said right. ${how}`,
-    );
-    const one = ([size, ...rest]) => {
-      find("measure").disabled = size !== undefined;
-      if (size === undefined || seed !== mine) return;
-      const strings = Array.from({ length: each }, () => sample(task, next, size)).filter(
-        (symbols) => symbols,
-      );
-      kinds.forEach((k, n) => {
-        const scores = strings.map((symbols) => scored(networkOf(k), taskOf(k), example(taskOf(k), symbols)));
-        const sum = (of) => scores.reduce((total, score) => total + of(score), 0),
-          total = sum((s) => s.scored);
-        const length = strings.reduce((total, symbols) => total + symbols.length, 0) / strings.length;
-        if (total) series[n].points.push({ length, accuracy: sum((s) => s.right) / total });
-      });
-      if (series.some((s) => s.points.length))
-        find("measured").replaceChildren(accuracyChart(series, task.trained), legend, note);
-      setTimeout(one, 0, rest);
-    };
-    one(task.sizes);
+    const mine = (seed += 1),
+      shown = shownNow().map((k) => ({ network: networkOf(k), task: taskOf(k) }));
+    find("measure").disabled = true;
+    const over = () => (find("measure").disabled = false);
+    measureAccuracy(find("measured"), shown, mine, () => seed !== mine && (over(), true), over);
   }
 
   find("form").addEventListener("submit", (event) => {
@@ -205,16 +189,16 @@ function start(data) {
     find("slider").focus();
   });
   find("input").addEventListener("input", () => ((page.text = find("input").value), load(true)));
-  find("erase").addEventListener(
-    "click",
-    () => (
-      (page.text =
-        page.text.trim().split(/\s+/).length > 1
-          ? page.text.trim().replace(/\s*\S+$/, "")
-          : page.text.trim().slice(0, -1)),
-      load(true)
-    ),
-  );
+  find("strings").addEventListener("change", () => {
+    page.text = find("strings").value;
+    page.t = 0;
+    load();
+  });
+  find("erase").addEventListener("click", () => {
+    const text = page.text.trim();
+    page.text = /\s/.test(text) ? text.replace(/\s*\S+$/, "") : text.slice(0, -1);
+    load(true);
+  });
   find("random").addEventListener("click", random);
   find("measure").addEventListener("click", measure);
   find("slider").addEventListener("input", () => (play(false), go(+find("slider").value - 1)));
@@ -240,36 +224,24 @@ function start(data) {
   window.addEventListener("resize", redraw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 
-  if (data.recorded) record();
+  if (data.bare) bare();
   else {
+    page.text = hash.get("input") ?? asText(networkOf(page.chosen[0]).first);
     page.t = hash.has("step") ? +hash.get("step") - 1 : 0;
     choose();
   }
 
-  // A run that was recorded elsewhere: nothing is typed, all else is the same.
-  function record() {
-    document.body.classList.add("recorded");
+  // One run that was recorded elsewhere: nothing is typed or chosen, all else is the same.
+  function bare() {
+    document.body.classList.add("bare");
     page.panels = data.networks.map((network) => new Panel(network, data.tasks[network.task], go));
     find("panels").replaceChildren(...page.panels.map((panel) => panel.node));
     find("panels").className = "one";
-    page.panels.forEach((panel) =>
-      panel.begin({ input: data.recorded.symbols, target: [], known: false }, played(data.recorded)),
-    );
+    page.panels.forEach((panel) => panel.begin(begun(panel.network, panel.network.runs[0])));
     page.steps = Math.max(...page.panels.map((panel) => panel.steps));
     find("slider").max = page.steps;
     go(0);
   }
 
   return { page, go, load, choose };
-}
-
-// A recorded run. Slots filled before it began come first in its strengths, and their vectors are not known.
-function played({ run, earlier, queue }) {
-  const order = (n) => Array.from({ length: n }, (_, k) => (queue ? k : n - 1 - k));
-  const result = { ...run, steps: run.u.length, recorded: true, output: run.y, memory: run.s };
-  result.cells = function* (t) {
-    for (const slot of order(Math.min(earlier + t + 1, run.s[t].length)))
-      if (run.s[t][slot] > 0) yield [slot - earlier, run.s[t][slot]];
-  };
-  return result;
 }

@@ -4,14 +4,12 @@ import html
 from collections.abc import Sequence
 from pathlib import Path
 
-import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from softstack.errors import BadInput
-from softstack.memory import Ahead, MemoryState, above, before, pop, read
 from softstack.trace import Trace
-from softstack.viewer import page
+from softstack.viewer import page, recorded
+from softstack.viewer.declared import described, words_for
 
 
 class Shown:
@@ -44,67 +42,52 @@ def show(
     `symbols` are names for the T steps, such as the words that were read; `inputs` and `outputs` are names
     for the features of x and y. Of a batch, one `sequence` is shown.
     """
-    if not isinstance(trace, Trace):
-        raise BadInput(
-            f"show takes a Trace, as rnn(x, return_trace=True) gives it; got {type(trace).__name__}"
-        )
-    if trace.u.ndim == 2:
-        if not 0 <= sequence < len(trace.u):
-            raise BadInput(f"sequence must be one of the batch, 0 to {len(trace.u) - 1}; got {sequence}")
-        trace = Trace(*(values[sequence] for values in trace))
-    trace = Trace(*(values.detach().double().cpu() for values in trace))
-    steps, slots = trace.s.shape
+    trace = _one(trace, sequence)
+    steps = len(trace.x)
     if not steps:
         raise BadInput("the trace has no steps: run the network on at least one")
-    kind = _kind(trace)
-    letters, said = _names("inputs", inputs, trace.x), _names("outputs", outputs, trace.y)
-    labels = list(symbols) if symbols is not None else _labels(trace.x, inputs, letters)
+    letters, alphabet = _names("inputs", inputs, trace.x), _names("outputs", outputs, trace.y)
+    labels = list(map(str, symbols)) if symbols is not None else _labels(trace.x, inputs, letters)
     if len(labels) != steps:
         raise BadInput(f"symbols must name the {steps} steps of the trace; got {len(labels)} names")
-    gates = bool((trace.i != 1).any() or (trace.o != 1).any())
+    buffered = bool((trace.i != 1).any() or (trace.o != 1).any())
+    run = {**recorded.run(trace), "symbols": labels, "input": labels, "target": None, "fed": labels}
     network = {
-        "title": f"{steps} steps",
-        "facts": {"stack": "stack", "queue": "queue", "none": "no memory"}[kind]
-        + ("" if kind == "none" else f" of vectors of {trace.v.shape[-1]}"),
+        **described(trace.memory, buffered=buffered),
+        "title": f"{steps} {'step' if steps == 1 else 'steps'}",
+        "facts": words_for(trace.memory),
         "label": "",
         "task": "recorded",
         "controller": "",
-        "memory": kind,
-        "buffered": False,
-        "gates": gates,
-        "weights": {},
+        "buffered": False,  # what lay in the buffers is not in a trace
+        "runs": [run],
     }
-    task = {"alphabet": said, "letters": letters, "inputs": [], "kind": None, "pdt": None, "title": ""}
-    run = {name: values.tolist() for name, values in trace._asdict().items()}
-    earlier = 0 if kind == "none" else slots - steps
-    recorded = {"run": run, "symbols": labels, "earlier": earlier, "queue": kind == "queue"}
-    data = {"networks": [network], "tasks": {"recorded": task}, "recorded": recorded}
+    task = {"alphabet": alphabet, "letters": letters, "inputs": [], "kind": None, "pdt": None, "title": ""}
+    data = {"networks": [network], "tasks": {"recorded": task}, "bare": True}
     return Shown(page(data, "What a network did"), height)
 
 
-def _kind(trace: Trace) -> str:
-    """Which memory was at work: the one whose pops and reads the trace follows, a stack if both do."""
-    if not trace.s.shape[-1]:
-        return "none"
-    return "queue" if _misfit(trace, before) < _misfit(trace, above) else "stack"
+def _one(trace: Trace, sequence: int) -> Trace:
+    """A trace without a batch axis."""
+    if not isinstance(trace, Trace):
+        several = isinstance(trace, tuple) and trace and isinstance(trace[0], Trace)
+        raise BadInput(
+            f"show takes one Trace; a network of {len(trace)} cells has one for each: show one of them"
+            if several
+            else f"show takes a Trace, as rnn(x, return_trace=True) gives it; got {type(trace).__name__}"
+        )
+    if trace.x.ndim == 2:
+        return trace
+    if not 0 <= sequence < len(trace.x):
+        raise BadInput(f"sequence must be one of the batch, 0 to {len(trace.x) - 1}; got {sequence}")
+    return trace.map(lambda values: values[sequence])
 
 
-def _misfit(trace: Trace, ahead: Ahead) -> float:
-    """How far strengths and reads are from those of a memory that meets its items in the order of `ahead`."""
-    steps, slots = trace.s.shape
-    filled = torch.arange(slots) < torch.arange(slots - steps, slots).unsqueeze(-1)  # before each step
-    popped = (pop(trace.s[:-1], trace.u[1:], ahead) - trace.s[1:]) * filled[1:]
-    V = pad(trace.v, (0, 0, slots - steps, 0)).expand(steps, slots, -1)
-    reads = read(MemoryState(V, trace.s), ahead) - trace.r
-    known = slots == steps  # else some vectors were pushed before the trace began, and are not in it
-    return float(popped.abs().sum() + known * reads.abs().sum())
-
-
-def _names(what: str, given: Sequence[str] | None, values: Tensor) -> list[str]:
+def _names(what: str, names: Sequence[str] | None, values: Tensor) -> list[str]:
     size = values.shape[-1]
-    if given is not None and len(given) != size:
-        raise BadInput(f"{what} must name {size} features; got {len(given)} names")
-    return [str(k + 1) for k in range(size)] if given is None else list(given)
+    if names is not None and len(names) != size:
+        raise BadInput(f"{what} must name {size} features; got {len(names)} names")
+    return [str(k + 1) for k in range(size)] if names is None else list(map(str, names))
 
 
 def _labels(x: Tensor, inputs: Sequence[str] | None, names: list[str]) -> list[str]:

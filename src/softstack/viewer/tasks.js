@@ -82,12 +82,13 @@ const KINDS = {
 // A task's example for symbols: targets are null where nothing is scored, or where the page knows none.
 function example(task, symbols) {
   if (KINDS[task.kind]) return KINDS[task.kind].example(task, symbols);
-  const known = given(task, symbols);
+  const known = stored(task, symbols);
   return { input: symbols, target: known ? known[1] : symbols.map(() => null) };
 }
 
-const given = (task, symbols) => task.examples.find(([input]) => input.join(" ") === symbols.join(" "));
-const knows = (task, symbols) => Boolean(KINDS[task.kind] || given(task, symbols));
+const same = (some, others) => JSON.stringify(some) === JSON.stringify(others);
+const stored = (task, symbols) => task.examples.find(([input]) => same(input, symbols));
+const knows = (task, symbols) => Boolean(KINDS[task.kind] || stored(task, symbols));
 
 // A fresh string of a size: a length, or for a grammar a depth; null where the task has none.
 const sample = (task, random, size) => (KINDS[task.kind]?.sample ?? drawn)(task, random, size);
@@ -102,20 +103,24 @@ function uniform(symbols, random, length) {
   return Array.from({ length }, () => symbols[Math.floor(random() * symbols.length)]);
 }
 
+// A symbol as it is typed and shown: spaces are between symbols, so that one within a symbol is written ␣.
+const spelled = (symbol) => symbol.replace(/\s/g, "␣");
+const asText = (symbols) => symbols.map(spelled).join(" ");
+
 // What was typed, as symbols: words between spaces, and within a word the longest symbols that fit.
 function symbolsOf(task, text) {
-  const bySize = [...task.inputs].sort((a, b) => b.length - a.length),
+  const bySize = task.inputs.filter(Boolean).sort((a, b) => b.length - a.length),
     symbols = [];
   for (const word of text.split(/\s+/).filter(Boolean)) {
     for (let at = 0; at < word.length;) {
-      const symbol = bySize.find((s) => word.startsWith(s, at));
+      const symbol = bySize.find((s) => word.startsWith(spelled(s), at));
       if (!symbol)
-        throw new Error(`“${word.slice(at)}” is not made of this task's symbols: ${task.inputs.join(" ")}`);
+        throw new Error(`“${word.slice(at)}” is not made of this task's symbols: ${asText(task.inputs)}`);
       symbols.push(symbol);
       at += symbol.length;
     }
   }
-  if (!symbols.length) throw new Error(`Type at least one of ${task.inputs.join(" ")}`);
+  if (!symbols.length) throw new Error(`Type at least one of ${asText(task.inputs)}`);
   return symbols;
 }
 

@@ -1,1 +1,4 @@
-"""Commands that are not in cli.py: each file has functions, and those in its COMMANDS are the app's."""
+"""The commands, in files by what they do. Each is a few lines: the work is done elsewhere.
+
+softstack_command.py lists them, and imports the one that is run.
+"""

@@ -42,7 +42,7 @@ def bench(*, full: bool = False, out: Path = Path("bench")) -> None:
     for case, slope in slopes.items():
         print(f"{case}: fused time grows with T to the power of {slope}, from T = 1024 to 65536")
     *growing, long = memory
-    slope = round(benchmarks.exponent([(took.T, took.megabytes) for took in growing]), 3)
+    slope = round(benchmarks.exponent([(use.T, use.megabytes) for use in growing]), 3)
     print(
         f"{growing[0].case}: memory grows with T to the power of {slope}, to {growing[-1].megabytes:.0f} MB"
     )
@@ -51,12 +51,9 @@ def bench(*, full: bool = False, out: Path = Path("bench")) -> None:
         **store.provenance("cpu"),
         "exponents": slopes,
         "memory_exponent": slope,
-        "memory": [took._asdict() for took in memory],
+        "memory": [use._asdict() for use in memory],
         "timings": [t._asdict() for t in timings],
     }
     store.write(out / "bench.json", json.dumps(result, indent=1).encode() + b"\n")
     store.write(out / "bench.png", rendered(benchmarks.plot(timings), "png"))
     print(f"Written: {out / 'bench.json'}, {out / 'bench.png'}")
-
-
-COMMANDS = (bench,)

@@ -1,9 +1,11 @@
-"""Kinds of options that commands share."""
+"""Kinds of options that commands share, and checks of them."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 from cyclopts import Parameter
+
+from softstack.errors import BadInput
 
 
 def whole(kind: Any, tokens: Sequence[Any]) -> int:
@@ -12,3 +14,15 @@ def whole(kind: Any, tokens: Sequence[Any]) -> int:
 
 
 Whole = Annotated[int, Parameter(converter=whole)]
+
+
+def at_least_one(name: str, number: int) -> int:
+    if number < 1:
+        raise BadInput(f"{name} must be at least 1; got {number}")
+    return number
+
+
+def not_negative(name: str, number: int) -> int:
+    if number < 0:
+        raise BadInput(f"{name} must not be negative; got {number}")
+    return number

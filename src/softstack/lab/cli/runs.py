@@ -1,208 +1,159 @@
-"""The commands for many runs. Each is a few lines: the work is done elsewhere."""
+"""`softstack runs`, `compare` and `reindex`: which runs there are, and how two conditions compare."""
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
+import numpy as np
 from cyclopts import Parameter
 from rich.table import Table
 
-from softstack.errors import BadInput, unknown
+from softstack.errors import BadInput
 from softstack.lab.cli.screen import say, wide
-from softstack.lab.runs import disk, sinks, store
-from softstack.lab.runs import export as exporting
-from softstack.lab.sweeps import jobs, progress, tally
-from softstack.lab.sweeps import plans as sweeps
-from softstack.lab.sweeps import workers as clusters
-from softstack.lab.sweeps.workers import Engine
+from softstack.lab.runs import compare as comparing
+from softstack.lab.runs import disk, index, listing
+from softstack.words import counted
 
-Sinks = Annotated[list[str] | None, Parameter(consume_multiple=True)]
+Format = Literal["table", "csv", "json", "parquet"]
 
 
-def sweep(
-    file: Path,
+def runs(
+    root: Path = Path("runs"),
     /,
     *,
-    out: Path | None = None,
-    engine: str = "local",
-    workers: int | None = None,
-    tls_ca_file: Path | None = None,
-    tls_cert: Path | None = None,
-    tls_key: Path | None = None,
-    checkpoint: float = 30.0,
-    stall: float = 600.0,
-    sink: Sinks = None,
-    dry_run: bool = False,
-    as_json: Annotated[bool, Parameter(name="--json")] = False,
-) -> None:
-    """Train every condition of a TOML file with every seed.
-
-    Stop it at any time, or lose the machine, and run it again: what is finished is kept, and what was in the
-    middle of its training goes on from there.
-
-    softstack sweep mine.toml
-
-    softstack sweep mine.toml --engine tcp://host:8786      on a running dask cluster
-
-    softstack sweep mine.toml --engine slurm --dry-run      show the job script that would be submitted
-
-    A file:
-
-        seeds = 20                          # 0 to 19; or a list; or {first = 100, count = 20}
-        [condition]                         # what stays the same; [[condition]] for several
-        task = "reversal"
-        [product]                           # every combination
-        controller = ["linear", "lstm"]
-        [random]                            # or [sobol], which spreads more evenly
-        samples = 50
-        learning_rate = {low = 1e-3, high = 1e-1, log = true}
-        hidden_size = {low = 5, high = 40}
-
-    Parameters
-    ----------
-    file
-        the sweep
-    out
-        where run directories go; runs/NAME for NAME.toml if not given
-    engine
-        local (a process a core), inline (in this process), tcp://host:port or tls://host:port (a running dask
-        scheduler), or slurm (with the options of the file's [slurm])
-    workers
-        how many workers local or slurm start
-    tls_ca_file
-        certificate of the authority that signed the cluster's, for tls://
-    tls_cert
-        our certificate, for tls://
-    tls_key
-        our key, for tls://
-    checkpoint
-        seconds from one saving of unfinished trials to the next
-    stall
-        seconds without an epoch after which a worker is taken to hang
-    sink
-        where the curves of each finished trial go too: tensorboard, wandb or both
-    dry_run
-        say what would be done, and do nothing
-    as_json
-        print JSON
-    """
-    asked = sweeps.load(file)
-    root = out or Path("runs") / file.stem
-    if not (checkpoint >= 0 and stall > 0 and (workers is None or workers > 0)):
-        raise BadInput("--checkpoint must not be negative, and --stall and --workers must be more than 0")
-    chosen = clusters.check(
-        Engine(engine, workers, tls_ca_file, tls_cert, tls_key, asked.slurm, checkpoint, stall)
-    )
-    if dry_run:
-        _dry_run(root, asked, chosen)
-        return
-    done = jobs.run_sweep(root, asked, chosen, say, _all_of(root, sink or []))
-    lost = sum(len(jobs.missing(root, condition, asked.seeds)) for condition in asked.conditions)
-    if as_json:
-        about = {**done._asdict(), "failed": [str(path) for path in done.failed], "trials": asked.trials}
-        print(json.dumps({**about, "there": asked.trials - lost}))
-    else:
-        print(f"{root}: {asked.trials - lost} of {asked.trials} trials are there, {done.trained} trained now")
-        if done.trained:
-            print(f"{done.seconds:.1f} s by the clock, {done.work:.1f} s of training on all workers together")
-        for path in done.failed:
-            print(f"failed: {path}")
-    if lost:
-        sys.exit(1)
-
-
-def _all_of(root: Path, names: list[str]) -> Callable[[store.Run], None] | None:
-    for name in names:
-        if name not in sinks.SINKS:
-            raise unknown("sink", name, sinks.SINKS)
-
-    def each(run: store.Run) -> None:
-        for name in names:
-            sinks.SINKS[name](root, run)
-
-    return each if names else None
-
-
-def _dry_run(root: Path, asked: sweeps.Sweep, engine: Engine) -> None:
-    left = {condition: jobs.missing(root, condition, asked.seeds) for condition in asked.conditions}
-    units = jobs.blocks(left, engine)
-    trials = sum(map(len, left.values()))
-    print(
-        f"{len(asked.conditions)} conditions with {len(asked.seeds)} seeds each; "
-        f"{trials} of {asked.trials} trials to train under {root}, in {len(units)} blocks"
-    )
-    if engine.where == "slurm":
-        with clusters.slurm_cluster(engine) as cluster:
-            print(cluster.job_script(), end="")
-
-
-def export(
-    run_dir: Path,
-    /,
-    *,
-    format: Annotated[str, Parameter(name=["--format", "-f"])] = "safetensors",
-    length: int = 24,
+    where: str | None = None,
+    sort: str = "path",
+    format: Format = "table",
     out: Path | None = None,
 ) -> None:
-    """Write a trained network in a form that other programs read.
+    """List results.
 
-    softstack export RUN_DIR                      a plain state dict
+    softstack runs --where "task = 'parenthesis' and test > 0.99" --sort test
 
-    softstack export RUN_DIR --format torch       a graph as torch.export saves it, for `torch.export.load`
-
-    Parameters
-    ----------
-    run_dir
-        the directory of one trial, as `softstack train` prints it
-    format
-        safetensors, torch or json
-    length
-        the steps of the strings that a graph takes; their number is free
-    out
-        the file; named after the run if not given
-    """
-    if format not in exporting.FORMATS:
-        raise unknown("format", format, exporting.FORMATS)
-    if length < 1:
-        raise BadInput(f"--length must be at least 1; got {length}")
-    run = store.load(run_dir)
-    made = exporting.FORMATS[format]
-    path = out or Path(f"{run.condition.name}-seed-{run.seed}{made.suffix}")
-    disk.write(path, made.write(run, length))
-    print(f"Written: {path}")
-
-
-def status(
-    root: Path = Path("runs"), /, *, as_json: Annotated[bool, Parameter(name="--json")] = False
-) -> None:
-    """How far the sweeps under a directory are: done, running, failed, rate and time left.
-
-    softstack status runs/mine
+    softstack runs runs/table1 --where "controller in ('lstm', 'gru') and not dev < 90%" --format csv
 
     Parameters
     ----------
     root
         where run directories are
+    where
+        which ones: names of columns (those of `--format csv`) compared with numbers, 'text', true or false by
+        = != < <= > >= or in (...), put together by and, or, not and parentheses
+    sort
+        by which column; with a minus before it (--sort=-test) from the largest
+    format
+        table, csv, json or parquet
+    out
+        a file to write to; standard output if not given
+    """
+    with index.opened(root, say) as database:
+        rows = index.query(database, where, sort)
+        left_out = index.unreadable(database)
+    for path, reason in list(left_out.items())[:5]:
+        say(f"{path} is left out: {reason}")
+    if len(left_out) > 5:
+        more = counted(len(left_out) - 5, "more is", "more are")
+        say(f"{more} left out: `softstack reindex` lists them")
+    if format == "table":
+        if out:
+            raise BadInput("--out needs --format csv, json or parquet")
+        names = listing.told_apart(rows)
+        screen = Table(*names)
+        for row in rows:
+            screen.add_row(*(listing.text(name, row[name]) for name in names))
+        wide().print(screen)
+        print(counted(len(rows), "run"))
+        return
+    content = listing.FORMATS[format](rows)
+    if out:
+        disk.write(out, content)
+    elif format == "parquet" and sys.stdout.isatty():
+        raise BadInput("Parquet is not text: give --out FILE.parquet")
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+
+
+def compare(
+    first: str,
+    second: str,
+    root: Path = Path("runs"),
+    /,
+    *,
+    on: Literal["dev", "test"] = "test",
+    threshold: float = 0.99,
+    confidence: float = 0.95,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
+) -> None:
+    """Put two conditions side by side: medians, their difference, and how often a trial succeeds.
+
+    softstack compare "controller = 'lstm'" "controller = 'gru'" runs/mine
+
+    softstack compare "task = 'xor' and buffered = true" "task = 'xor' and buffered = false" runs/table1
+
+    Parameters
+    ----------
+    first
+        a condition, by the name of its directory, or an expression as for `softstack runs --where`
+    second
+        another one
+    root
+        where run directories are
+    on
+        which accuracy: dev or test
+    threshold
+        above which a trial counts as a success
+    confidence
+        of the intervals
     as_json
         print JSON
     """
-    found = [progress.read(path) for path in progress.plans(root)]
+    if not 0 < confidence < 1:
+        raise BadInput(f"--confidence must lie between 0 and 1; got {confidence}")
+    sides = []
+    with index.opened(root, say) as database:
+        for text in (first, second):
+            named = (root / text).is_dir() and text not in ("", ".", "..") and "/" not in text
+            rows = index.query(database, f"condition = '{text}'" if named else text)
+            if not rows:
+                raise BadInput(f"no run under {root} is {text}: `softstack runs {root}` lists them")
+            sides.append([row[on] for row in rows])
+    comparison = comparing.compare(sides[0], sides[1], threshold, np.random.default_rng(0), confidence)
     if as_json:
-        print(json.dumps([each._asdict() for each in found]))
+        print(json.dumps({k: _nested(v) for k, v in comparison._asdict().items()}))
         return
-    if not found:
-        raise BadInput(f"no sweep was started under {root}: `softstack sweep FILE.toml` starts one")
-    screen = Table("sweep", "trials", "done", "running", "failed", "missing", "rate", "time left")
-    for each in found:
-        numbers = (each.trials, each.done, each.running, each.failed, each.missing)
-        rate = f"{each.rate:.1f} a second" if each.rate else "-"
-        screen.add_row(each.name, *map(str, numbers), rate, tally.duration(each.seconds_left))
+    screen = Table(
+        "", "trials", f"{on}: min / median / max", f"above {threshold:.1%}", f"{confidence:.0%} interval"
+    )
+    for name, side in ((first, comparison.first), (second, comparison.second)):
+        accuracy = " / ".join(f"{x:.1%}" for x in (side.minimum, side.median, side.maximum))
+        share, low, high = side.success
+        screen.add_row(name, str(side.trials), accuracy, f"{share:.1%}", f"{low:.1%} to {high:.1%}")
     wide().print(screen)
-    for each in found:
-        for path in each.records:
-            print(f"failed: {path}")
+    value, low, high = (100 * x for x in comparison.difference)
+    print(
+        f"The second median lies {abs(value):.1f} points {'below' if value < 0 else 'above'} the first "
+        f"({confidence:.0%} bootstrap interval: {low:+.1f} to {high:+.1f})."
+    )
 
 
-COMMANDS: list[Callable[..., Any]] = [sweep, status, export]
+def _nested(value: Any) -> Any:
+    return {k: _nested(v) for k, v in value._asdict().items()} if hasattr(value, "_asdict") else value
+
+
+def reindex(root: Path = Path("runs"), /) -> None:
+    """Make index.sqlite anew from the run directories, which are the truth.
+
+    Parameters
+    ----------
+    root
+        where run directories are
+    """
+    there, left_out = index.rebuild(root)
+    with index.opened(root, say) as database:
+        for path, reason in index.unreadable(database).items():
+            say(f"{path} is left out: {reason}")
+    unread = counted(left_out, "directory", "directories")
+    print(f"{root / index.FILE}: {counted(there, 'run')}; {unread} cannot be read")

@@ -39,12 +39,12 @@ def view(
     if out.is_dir():
         raise BadInput(f"--out {out} is a directory: name a file")
     runs = [store.load(path) for path in run_dirs]
-    given = None if symbols is None else symbols.split()
-    if given is not None and runs:
+    typed = None if symbols is None else symbols.split()
+    if typed is not None and runs:
         task = tasks.find(runs[0].condition.task)
-        check_symbols(task, given)
-        task.example(tuple(given))  # refuses what the task cannot score
-    text = network_page.page(runs, symbols=given)
+        check_symbols(task, typed)
+        task.example(tuple(typed))  # refuses what the task cannot score
+    text = network_page.page(runs, symbols=typed)
     out.parent.mkdir(parents=True, exist_ok=True)
     store.write(out, text.encode())
     print(f"Written: {out}")
@@ -55,6 +55,3 @@ def view(
 def _has_screen() -> bool:
     """Whether a browser would open a window; without a screen it might take over the terminal."""
     return sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
-
-
-COMMANDS = (view,)

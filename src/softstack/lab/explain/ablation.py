@@ -1,28 +1,25 @@
-"""A network run with something taken from it at every step: its reads, its state, or the depth of its stack.
+"""A network run with something taken from it at every step: its reads, its state, or the depth of its memory.
 
-The loop is that of networks.py, with an edit between its parts.
+Each edit changes what a step starts from, or what the controller does in it; the loop is the networks' own.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from softstack import buffers
-from softstack.cell import State
-from softstack.controllers import Actions
-from softstack.memory import Instructions, MemoryState, above, empty, running
+from softstack.cell import Actions, Edit, State
+from softstack.memory import Head, Memory, Strength
 from softstack.networks import BufferedStackRNN, StackRNN
+from softstack.trace import Trace
 
 Network = StackRNN | BufferedStackRNN
 
-
-class Edit(NamedTuple):
-    """What is done to a network in each step: to the state that it starts from, and to what it does."""
-
-    state: Callable[[State], State] = lambda state: state
-    actions: Callable[[Actions], Actions] = lambda actions: actions
+NOTHING = "nothing"
+READS = ("reads zeroed", "reads of others", "reads averaged")  # three ways to take information from reads
+STATE = "state zeroed"
+BENEATH = "all but the nearest hidden"
+WHOLE = "strengths rounded"
 
 
 def without_reads(state: State) -> State:
@@ -42,75 +39,47 @@ def without_state(state: State) -> State:
     return state._replace(h=tuple(torch.zeros_like(h) for h in state.h))
 
 
-def top_alone(state: State) -> State:
-    """What lies beneath the topmost unit of strength, which is what a step reads, is taken away."""
-    V, s = state.memory
-    return state._replace(memory=MemoryState(V, torch.minimum(s, torch.relu(1 - above(s)))))
+def nearest_alone(memory: Memory) -> Edit | None:
+    """What the next read does not see is taken away; None for a memory that does not say what that is."""
+    nearest = getattr(memory, "nearest", None)
+    if nearest is None:
+        return None
+    return Edit(state=lambda state: state._replace(memory=nearest(state.memory)))
 
 
-def rounded(actions: Actions) -> Actions:
-    """Strengths made 0 or 1."""
-    strengths = {name: getattr(actions, name) for name in ("u", "d", "i", "o")}
-    return actions._replace(**{name: x.round() for name, x in strengths.items() if x is not None})
+def hardened(memory: Memory) -> Edit:
+    """Strengths made 0 or 1, and the likeliest of several actions made certain."""
+
+    def harden(actions: Actions) -> Actions:
+        heads: list[Head] = list(memory.heads.values())
+        parts = [head.hardened(part) for head, part in zip(heads, actions.instructions, strict=True)]
+        i, o = (part if part is None else Strength().hardened(part) for part in (actions.i, actions.o))
+        return actions._replace(instructions=type(actions.instructions)(*parts), i=i, o=o)
+
+    return Edit(actions=harden)
 
 
-EDITS: dict[str, Edit] = {
-    "nothing": Edit(),
-    "reads zeroed": Edit(state=without_reads),
-    "reads of others": Edit(state=others_reads),
-    "reads averaged": Edit(state=mean_reads),
-    "state zeroed": Edit(state=without_state),
-    "beneath the top hidden": Edit(state=top_alone),
-    "strengths rounded": Edit(actions=rounded),
-}
+def edits(memory: Memory) -> dict[str, Edit]:
+    """Every edit that makes sense for a memory."""
+    beneath = nearest_alone(memory)
+    return {
+        NOTHING: Edit(),
+        **dict(zip(READS, map(Edit, (without_reads, others_reads, mean_reads)), strict=True)),
+        STATE: Edit(state=without_state),
+        **({} if beneath is None else {BENEATH: beneath}),
+        WHOLE: hardened(memory),
+    }
 
 
 class Ablated(NamedTuple):
-    """A run under an edit. Without buffers i and o are 1."""
+    """A run under an edit."""
 
     y: Tensor  # (B, T, K); of a buffered network, read off its output buffer
-    u: Tensor  # (B, steps)
-    d: Tensor
-    i: Tensor
-    o: Tensor
-    v: Tensor  # (B, steps, m)
-    scores: Tensor  # (B, steps, K) what it put out, before any buffer
-    x: Tensor  # (B, steps, input_size) what it was given
-    features: Tensor  # (B, steps, features)
+    trace: Trace  # of its steps; `trace.y` is what it put out before any buffer
 
 
 @torch.no_grad()
 def run(network: Network, x: Tensor, edit: Edit, lengths: Tensor | None = None) -> Ablated:
-    """x (B, T, input_size). A buffered network finds only the first `lengths` (B,) symbols in its input; the
-    steps after the end of a string are made all the same."""
-    cell, (B, T, _) = network.cell, x.shape
-    state = cell.init((B,), x)
-    buffered = isinstance(network, BufferedStackRNN)
-    steps = network.steps(T) if isinstance(network, BufferedStackRNN) else T
-    filled = None if lengths is None else running(lengths, x).to(x.dtype)
-    waiting = buffers.fill(empty(x.shape[-1], (B,), x), x, filled)
-    output = empty(cell.sizes["output_size"], (B,), x)
-    one = x.new_ones(B)
-    take = x.new_zeros(B)
-    done: list[tuple[Tensor, ...]] = []
-    for t in range(steps):
-        if buffered:
-            waiting, x_t = buffers.take(waiting, take)
-        else:
-            x_t = x[:, t]
-        state = edit.state(state)
-        features, h = cell.core(torch.cat((x_t, state.r), -1), state.h)
-        act: Actions = edit.actions(cell.heads(features))
-        memory, r = cell.memory.step(state.memory, Instructions(act.v, act.u, act.d), validate=False)
-        state = State(h, memory, r)
-        i, o = (one if a is None else a for a in (act.i, act.o))
-        if buffered:
-            take, output = i, buffers.give(output, act.y, o)
-        done.append((act.u, act.d, i, o, act.v, act.y, x_t, features))
-    columns = [torch.stack(column, 1) for column in zip(*done, strict=True)]
-    u, d, i, o, v, scores, given, features = columns
-    if isinstance(network, BufferedStackRNN):
-        y = buffers.read_off(output, steps, discard_first=network.discard_first)[:, :T]
-    else:
-        y = scores
-    return Ablated(y, u, d, i, o, v, scores, given, features)
+    """x (B, T, input_size), of which the first `lengths` (B,) are the strings themselves."""
+    y, _, trace = network(x, lengths=lengths, return_trace=True, edit=edit)
+    return Ablated(y[:, : x.shape[1]], trace)

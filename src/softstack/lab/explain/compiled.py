@@ -8,28 +8,25 @@ import torch
 
 from softstack.errors import BadInput, unknown
 from softstack.formal.compiler import Compiled, compiled
-from softstack.formal.machines import PDTS, dyck
 from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
 from softstack.lab.runs import store
-from softstack.lab.training import resume
 from softstack.lab.training.conditions import Condition
-from softstack.lab.training.train import Trial, accuracies, encoded, examples, stream
-
-MACHINES: dict[str, Transducer] = {
-    **PDTS,
-    "parenthesis": dyck([("(", ")"), ("[", "]")], blank="_"),
-}
-"""A machine for each task, which writes one symbol for each that it reads, as targets are laid out."""
+from softstack.lab.training.draws import encoded, examples
+from softstack.lab.training.population import accuracies
+from softstack.lab.training.train import Trial
 
 
-def find(given: str) -> tuple[Transducer, str]:
+def find(name: str) -> tuple[Transducer, str]:
     """A machine by the name of its task, or from a file; and the task it is, which may be its own text."""
-    if given in MACHINES:
-        return MACHINES[given], given
-    path = Path(given)
+    machines = {task: machine for task in tasks.TASKS if (machine := tasks.machine_of(tasks.TASKS[task]))}
+    if name in machines:
+        return machines[name], name
+    path = Path(name)
     if not path.is_file():
-        raise unknown("machine", given, [*MACHINES, "a file with a pushdown transducer"])
+        if name in tasks.TASKS:
+            raise BadInput(f"the task {name!r} has no machine: name a file with a pushdown transducer")
+        raise unknown("machine", name, [*machines, "a file with a pushdown transducer"])
     try:
         machine = Transducer.parse(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
@@ -61,13 +58,12 @@ def compile_task(
         length=length,
         tolerance=tolerance,
     )
-    sizes = made.network.cell.sizes
     condition = Condition(
         task,
         controller,
         buffered=buffered,
-        hidden_size=sizes["hidden_size"],
-        memory_size=sizes["memory_size"],
+        hidden_size=made.network.hidden_size,
+        memory_size=made.network.memory_size,
         steps_per_symbol=max(1, made.steps(1)),
     )
     weights = {name: p.detach().clone() for name, p in made.network.named_parameters()}
@@ -83,8 +79,7 @@ def compile_task(
                 if size == 1:
                     raise
         scores.append(accuracies(made.network, parameters, data, len(alphabet)).item())
-    state = resume.fresh(weights, stream(0, "order"))
-    return made, Trial(condition, 0, [], scores[0], scores[1], weights, 0.0, state)
+    return made, Trial(condition, 0, [], scores[0], scores[1], weights, 0.0)
 
 
 def save(root: Path, machine: Transducer, trial: Trial) -> Path:

@@ -1,4 +1,4 @@
-"""Does a network use its stack? Measures of it, and a verdict with the numbers behind it.
+"""Does a network use its memory? Measures of it, and a verdict with the numbers behind it.
 
 Everything is measured on strings of the network's test set, which are about twice as long as those it was
 trained on, unless a length is named.
@@ -6,6 +6,7 @@ trained on, unless a length is named.
 
 from collections import defaultdict
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any, NamedTuple
 
 import torch
@@ -14,18 +15,25 @@ from torch.nn.functional import one_hot
 
 from softstack.formal.running import looks
 from softstack.lab import tasks
-from softstack.lab.explain.ablation import EDITS, Ablated, Network, run
-from softstack.lab.explain.compiled import MACHINES
-from softstack.lab.tasks import lengths
+from softstack.lab.explain.ablation import BENEATH, NOTHING, READS, STATE, WHOLE, Network, edits, run
 from softstack.lab.tasks.data import Dataset, Example
 from softstack.lab.training.conditions import Condition
-from softstack.lab.training.train import accuracies, encoded, examples, stream
+from softstack.lab.training.draws import encoded, examples, stream
+from softstack.lab.training.population import accuracies
+from softstack.memory import Choice, Head, Memory, Queue, Stack
+from softstack.memory.protocol import Drawn
+from softstack.trace import Trace
+from softstack.viewer.declared import columns, said
 
 MATTERS = 0.01  # accuracy that must be lost for something to matter
-WHOLE = 0.95  # of the answers that must stay when strengths are rounded, for a stack to be one
+STAY = 0.95  # of the answers that must stay when strengths are rounded, for a stack to be one
 FALLS = 0.99  # the accuracy below which a network is said to fail at a length
 FACTORS = (1, 2, 4, 8, 16, 32)
-VERDICTS = ("uses its stack as a stack", "uses it as unstructured memory", "ignores it")
+UNREAD: dict[Drawn, str] = {
+    "pile": "what lies beneath the top",
+    "line": "what stands behind the front",
+    "cells": "what is not read",
+}
 
 
 class Bin(NamedTuple):
@@ -43,8 +51,8 @@ class Diagnosis(NamedTuple):
     accuracy: float
     ablated: dict[str, float]  # accuracy under each edit
     agreement: dict[str, float]  # share of the network's answers that stay under each edit
-    histogram: dict[str, list[int]]  # u, d and, with buffers, i and o: counts in ten equal bins from 0 to 1
-    drift: list[float]  # after each step, the mean of all that u and d were off a whole number, added up
+    histogram: dict[str, list[int]]  # of each strength and action: counts in ten equal bins from 0 to 1
+    drift: list[float]  # after each step, the mean of how far strengths and choices were from whole, added up
     lengths: list[tuple[int, float]]  # symbols, accuracy there
     falls_at: float | None  # the length from which on accuracy is below 99 %; None where nothing says so
     falls_by: str  # how that is known
@@ -62,34 +70,44 @@ class Diagnosis(NamedTuple):
 
     def as_dict(self) -> dict[str, Any]:
         plain = self._asdict()
+        plain["drift"] = [value if isfinite(value) else None for value in self.drift]  # JSON has no NaN
         plain["depth"] = [bin._asdict() for bin in self.depth]
         plain["distance"] = [bin._asdict() for bin in self.distance]
         return plain
 
 
+def verdicts(memory: Memory) -> tuple[str, str, str]:
+    """What can be said of a network: it uses its memory as what it is, as any memory, or not at all."""
+    name = memory.name
+    article = "an" if name[0] in "aeiou" else "a"
+    ignored = "ignores it (it has no memory)" if name == "none" else f"ignores its {name}"
+    return f"uses its {name} as {article} {name}", "uses it as unstructured memory", ignored
+
+
 def diagnose(network: Network, condition: Condition, seed: int, strings: int = 200) -> Diagnosis:
     """The whole diagnosis, on so many strings of the test set."""
-    given = examples(condition, seed, "test")[:strings]
-    data = encoded(condition, given, "test")
-    task = tasks.find(condition.task)
+    tested = examples(condition, seed, "test")[:strings]
+    data = encoded(condition, tested, "test")
+    task, memory = tasks.find(condition.task), network.cell.memory
     x = one_hot(data.x, len(task.alphabet)).to(network.cell.heads.weight)
-    runs = {name: run(network, x, edit) for name, edit in EDITS.items()}
+    runs = {name: run(network, x, edit) for name, edit in edits(memory).items()}
     answers = {name: ablated.y.argmax(-1) for name, ablated in runs.items()}  # (B, T)
     scored = data.mask.sum()
     ablated = {n: float(((a == data.y) & data.mask).sum() / scored) for n, a in answers.items()}
-    own = answers["nothing"]
+    own = answers[NOTHING]
     agreement = {n: float(((a == own) & data.mask).sum() / scored) for n, a in answers.items()}
-    plain = runs["nothing"]
-    live = _live(plain, data, given)
+    plain = runs[NOTHING].trace
+    live = _live(plain, data, tested)
     drift = _drift(plain, live)
     measured = _by_length(network, condition, seed)
     steps = condition.steps_per_symbol if condition.buffered else 1
-    falls_at, falls_by = predict_fall(measured, steps * drift[-1] / len(drift) if drift else 0.0)
+    per_symbol = steps * drift[-1] / len(drift) if drift else 0.0
+    falls_at, falls_by = predict_fall(measured, per_symbol if isinstance(memory, Stack | Queue) else None)
     right = ((own == data.y) & data.mask).tolist()
-    depth, distance = _by_look(condition.task, given, right)
-    verdict, sentence = judge(ablated, agreement, condition.memory)
+    depth, distance = _by_look(condition.task, tested, right)
+    verdict, sentence = judge(ablated, agreement, memory)
     return Diagnosis(
-        accuracy=ablated["nothing"],
+        accuracy=ablated[NOTHING],
         ablated=ablated,
         agreement=agreement,
         histogram=_histogram(plain, live, condition.buffered),
@@ -104,37 +122,41 @@ def diagnose(network: Network, condition: Condition, seed: int, strings: int = 2
     )
 
 
-def judge(ablated: dict[str, float], agreement: dict[str, float], memory: str = "stack") -> tuple[str, str]:
-    """One of VERDICTS, and a sentence with the numbers behind it.
+def judge(ablated: dict[str, float], agreement: dict[str, float], memory: Memory) -> tuple[str, str]:
+    """One of the verdicts on a memory, and a sentence with the numbers behind it.
 
     A stack is used if reads without information cost accuracy, whichever way they lose it. It is used as a
-    stack if also what lies beneath its top matters, and its strengths can be rounded to pushes and pops.
+    stack if also what lies beneath its top matters, and its strengths can be rounded to pushes and pops. Of a
+    memory that does not say what the next read sees, the first of these two is not asked.
     """
-    base = ablated["nothing"]
-    reads = base - max(ablated[name] for name in ("reads zeroed", "reads of others", "reads averaged"))
-    beneath = base - ablated["beneath the top hidden"]
-    whole = agreement["strengths rounded"]
-    if memory == "none" or reads < MATTERS:
-        verdict = VERDICTS[2]
-    elif beneath >= MATTERS and whole >= WHOLE:
-        verdict = VERDICTS[0]
+    base = ablated[NOTHING]
+    reads = base - max(ablated[name] for name in READS)
+    beneath = base - ablated[BENEATH] if BENEATH in ablated else None
+    whole = agreement[WHOLE]
+    as_itself, as_any, ignored = verdicts(memory)
+    if memory.name == "none" or reads < MATTERS:
+        verdict = ignored
+    elif (beneath is None or beneath >= MATTERS) and whole >= STAY:
+        verdict = as_itself
     else:
-        verdict = VERDICTS[1]
-    kind = "" if memory == "stack" else f" (its memory is {'a queue' if memory == 'queue' else 'none'})"
+        verdict = as_any
+    costs = [f"reads without information cost it {100 * reads:.1f} points"]
+    if beneath is not None:
+        costs.append(f"hiding {UNREAD[memory.drawn]} {100 * beneath:.1f}")
+    costs.append(f"zeroing its state {100 * (base - ablated[STATE]):.1f}")
     return verdict, (
-        f"Verdict: it {verdict}{kind}. It is right {base:.1%} of the time, reads without information cost it "
-        f"{100 * reads:.1f} points, hiding what lies beneath the top {100 * beneath:.1f}, zeroing its state "
-        f"{100 * (base - ablated['state zeroed']):.1f}, and {whole:.1%} of its answers stay when strengths "
-        "are rounded to 0 or 1."
+        f"Verdict: it {verdict}. It is right {base:.1%} of the time, {', '.join(costs)}, and {whole:.1%} of "
+        "its answers stay when strengths are rounded to 0 or 1."
     )
 
 
-def predict_fall(measured: Sequence[tuple[int, float]], per_symbol: float) -> tuple[float | None, str]:
+def predict_fall(measured: Sequence[tuple[int, float]], per_symbol: float | None) -> tuple[float | None, str]:
     """The length at which accuracy falls below FALLS, and how that is known.
 
     Between two measured lengths it is interpolated on the logarithm of the length. Where every measured
-    length is fine, reads go wrong when strengths that are off by `per_symbol` a symbol have added up to 1/4:
-    then the topmost unit of strength may be half another item (docs/compile.md).
+    length is fine, reads of a stack or a queue go wrong when strengths that are off by `per_symbol` at each
+    symbol have added up to 1/4: then the topmost unit of strength may be half another item
+    (docs/compile.md). Of other memories, with None, nothing is predicted.
     """
     before: tuple[int, float] | None = None
     for length, accuracy in measured:
@@ -146,46 +168,67 @@ def predict_fall(measured: Sequence[tuple[int, float]], per_symbol: float) -> tu
                 length / short
             ) ** share, f"measured: {better:.1%} at {short}, {accuracy:.1%} at {length}"
         before = (length, accuracy)
+    if per_symbol is None:
+        return None, "every measured length is fine"
     if per_symbol <= 0:
         return None, "every measured length is fine, and strengths are not off at all"
-    return 0.25 / per_symbol, f"predicted: strengths are off by {per_symbol:.1e} a symbol"
+    return 0.25 / per_symbol, f"predicted: strengths are off by {per_symbol:.1e} at each symbol"
 
 
-def _live(plain: Ablated, data: Dataset, given: Sequence[Example]) -> Tensor:
+def _live(plain: Trace, data: Dataset, tested: Sequence[Example]) -> Tensor:
     """(B, steps): the steps of each string itself, without those of its padding."""
-    steps, T = plain.u.shape[1], data.x.shape[1]
+    steps, T = plain.x.shape[1], data.x.shape[1]
     per_symbol = max(1, steps // max(1, T))
-    ends = torch.tensor([len(example.input) for example in given]) * per_symbol
+    ends = torch.tensor([len(example.input) for example in tested]) * per_symbol
     return torch.arange(steps) < ends.unsqueeze(1)
 
 
-def _drift(plain: Ablated, live: Tensor) -> list[float]:
-    off = (plain.u - plain.u.round()).abs() + (plain.d - plain.d.round()).abs()  # (B, steps)
+def _drift(plain: Trace, live: Tensor) -> list[float]:
+    heads: dict[str, Head] = dict(plain.memory.heads)
+    off = torch.zeros_like(live, dtype=torch.float64)  # (B, steps)
+    for name, head in heads.items():
+        off += distance_from_whole(head, plain.instructions[name])
     counts = live.sum(0).clamp(min=1)
-    mean = (off * live).double().sum(0) / counts
+    mean = (off * live).sum(0) / counts
     return mean[live.any(0)].cumsum(0).tolist()
 
 
-def _histogram(plain: Ablated, live: Tensor, buffered: bool) -> dict[str, list[int]]:
-    names = ("u", "d", "i", "o") if buffered else ("u", "d")
-    return {
-        name: torch.histc(getattr(plain, name)[live].float().cpu(), 10, 0, 1).int().tolist() for name in names
-    }
+def distance_from_whole(head: Head, values: Tensor) -> Tensor:
+    """How far each value (B, T, ...) of a head is from the nearest that is all or nothing, (B, T). Of a
+    choice it is the probability of all actions but the likeliest, of a vector 0."""
+    off = (values - head.hardened(values)).abs().double()
+    if isinstance(head, Choice):
+        off = off / 2  # what the likeliest action lacks is what the others have
+    return off.reshape(*values.shape[:2], -1).sum(-1)
 
 
-def accuracy_at(network: Network, condition: Condition, given: Sequence[Example]) -> float:
+def _histogram(plain: Trace, live: Tensor, buffered: bool) -> dict[str, list[int]]:
+    counts: dict[str, list[int]] = {}
+    for column in columns(plain.memory, buffered=buffered):
+        if column.kind not in ("strength", "choice"):
+            continue
+        values = said(plain)[column.name][live]  # (n, ...)
+        parts = values.float().cpu().reshape(len(values), -1).unbind(-1)
+        for label, part in zip(column.labels, parts, strict=True):
+            counts[f"{column.name} {label}".strip()] = torch.histc(part, 10, 0, 1).int().tolist()
+    return counts
+
+
+def accuracy_at(network: Network, condition: Condition, strings: Sequence[Example]) -> float:
     parameters = {name: p.detach().unsqueeze(0) for name, p in network.named_parameters()}
     letters = len(tasks.find(condition.task).alphabet)
-    return accuracies(network, parameters, encoded(condition, given).stacked(), letters).item()
+    return accuracies(network, parameters, encoded(condition, strings).stacked(), letters).item()
 
 
 def _by_length(network: Network, condition: Condition, seed: int) -> list[tuple[int, float]]:
-    base = tasks.find(condition.task).length("train")
+    task = tasks.find(condition.task)
+    base = task.length("train")
     rng = stream(seed, "test")
     measured = []
     for factor in FACTORS:
-        given = lengths.draw(condition.task, rng, 50, factor * base)
-        measured.append((factor * base, accuracy_at(network, condition, given)))
+        given = tasks.of_length(task, rng, 50, factor * base)
+        if given:
+            measured.append((factor * base, accuracy_at(network, condition, given)))
     return measured
 
 
@@ -193,12 +236,14 @@ def _by_look(
     task: str, given: Sequence[Example], right: Sequence[Sequence[bool]]
 ) -> tuple[list[Bin], list[Bin]]:
     """Accuracy by how deep the stack of the task's machine is where it writes the answer, and by how long ago
-    the symbol that it looks at was pushed. Nothing for a task without a machine of its own."""
-    if task not in MACHINES:
+    the symbol that it looks at was pushed. Nothing for a task without a machine, or one that is a machine:
+    that may write more or less than one symbol for each that it reads."""
+    machine = tasks.machine_of(tasks.TASKS[task]) if task in tasks.TASKS else None
+    if machine is None:
         return [], []
     found: tuple[dict[int, list[bool]], dict[int, list[bool]]] = (defaultdict(list), defaultdict(list))
     for example, row in zip(given, right, strict=True):
-        for j, look in enumerate(looks(MACHINES[task], example.input)):
+        for j, look in enumerate(looks(machine, example.input)):
             if example.target[j] is not None:
                 for measure, into in zip(look, found, strict=True):
                     into[measure.bit_length()].append(row[j])

@@ -12,57 +12,60 @@ from softstack.lab.reports.figures import rendered
 BLUE, GREY = "#2b6cb0", "#8a8a8a"
 
 
-def draw(found: Diagnosis, title: str) -> Figure:
+def draw(diagnosis: Diagnosis, title: str) -> Figure:
     """Six panels: ablations, strengths, drift, accuracy by length, by depth and by distance."""
     figure = Figure(figsize=(11, 6.4), layout="constrained")
     axes = figure.subplots(2, 3)
-    names = list(found.ablated)
-    axes[0, 0].barh(names, [100 * found.ablated[n] for n in names], color=[GREY, *[BLUE] * (len(names) - 1)])
+    names = list(diagnosis.ablated)
+    axes[0, 0].barh(
+        names, [100 * diagnosis.ablated[n] for n in names], color=[GREY, *[BLUE] * (len(names) - 1)]
+    )
     axes[0, 0].invert_yaxis()
     _label(axes[0, 0], "accuracy with something taken away", "accuracy, %", "")
-    for name, counts in found.histogram.items():
-        total, wide = max(1, sum(counts)), 0.9 / len(counts) / len(found.histogram)
-        left = 0.05 / len(counts) + wide * list(found.histogram).index(name)
+    for name, counts in diagnosis.histogram.items():
+        total, wide = max(1, sum(counts)), 0.9 / len(counts) / len(diagnosis.histogram)
+        left = 0.05 / len(counts) + wide * list(diagnosis.histogram).index(name)
         places = [k / len(counts) + left for k in range(len(counts))]
         axes[0, 1].bar(places, [100 * c / total for c in counts], wide, align="edge", label=name)
     axes[0, 1].legend(fontsize=8)
     _label(axes[0, 1], "strengths", "strength", "share of steps, %")
-    axes[0, 2].plot(range(1, len(found.drift) + 1), found.drift, color=BLUE)
-    _label(axes[0, 2], "drift: what u and d were off 0 or 1, added up", "step", "strength")
-    sizes, values = zip(*found.lengths, strict=True)
-    axes[1, 0].plot(sizes, [100 * v for v in values], marker="o", color=BLUE)
+    axes[0, 2].plot(range(1, len(diagnosis.drift) + 1), diagnosis.drift, color=BLUE)
+    _label(axes[0, 2], "drift: distance from 0 or 1, added up", "step", "strength")
+    sizes = [length for length, _ in diagnosis.lengths]
+    axes[1, 0].plot(sizes, [100 * accuracy for _, accuracy in diagnosis.lengths], marker="o", color=BLUE)
     axes[1, 0].axhline(100 * FALLS, color=GREY, linestyle=":")
     axes[1, 0].set_xscale("log")
     axes[1, 0].set_xticks(sizes, map(str, sizes), minor=False)
     axes[1, 0].minorticks_off()
     axes[1, 0].set_ylim(0, 102)
     _label(axes[1, 0], "accuracy by length", "symbols", "accuracy, %")
-    _bins(axes[1, 1], found.depth, "accuracy by depth", "height of the stack that the answer needs")
-    _bins(axes[1, 2], found.distance, "accuracy by distance", "symbols since what decides was pushed")
-    figure.suptitle(f"{title}: {found.verdict}", fontsize=11)
+    _bins(axes[1, 1], diagnosis.depth, "accuracy by depth", "height of the stack that the answer needs")
+    _bins(axes[1, 2], diagnosis.distance, "accuracy by distance", "symbols since what decides was pushed")
+    figure.suptitle(f"{title}: {diagnosis.verdict}", fontsize=11)
     return figure
 
 
-def page(found: Diagnosis, title: str) -> str:
+def page(diagnosis: Diagnosis, title: str) -> str:
     """The sentence, the figure, and every number in tables."""
-    svg = rendered(draw(found, title), "svg").decode()
+    falls = f"Accuracy falls below 99 % at: {diagnosis.falls} ({diagnosis.falls_by})."
+    svg = rendered(draw(diagnosis, title), "svg").decode()
     svg = svg[svg.index("<svg") :]
     tables = [
         _table(
             ("taken away", "accuracy", "answers that stay"),
-            [(n, f"{a:.2%}", f"{found.agreement[n]:.2%}") for n, a in found.ablated.items()],
+            [(n, f"{a:.2%}", f"{diagnosis.agreement[n]:.2%}") for n, a in diagnosis.ablated.items()],
         ),
-        _table(("symbols", "accuracy"), [(f"{n:,}", f"{a:.2%}") for n, a in found.lengths]),
-        _table(("depth", "accuracy", "scored"), _rows(found.depth)),
-        _table(("distance", "accuracy", "scored"), _rows(found.distance)),
+        _table(("symbols", "accuracy"), [(f"{n:,}", f"{a:.2%}") for n, a in diagnosis.lengths]),
+        _table(("depth", "accuracy", "scored"), _rows(diagnosis.depth)),
+        _table(("distance", "accuracy", "scored"), _rows(diagnosis.distance)),
     ]
     return (
         f"<!doctype html>\n<html lang=en><meta charset=utf-8><title>{html.escape(title)}</title>"
         "<style>body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem}"
         "svg{max-width:100%;height:auto;background:#fff}td,th{padding:.1rem .8rem;text-align:left}"
         "table{margin:1rem 0;border-collapse:collapse}tr{border-bottom:1px solid #ccc}</style>\n"
-        f"<h1>{html.escape(title)}</h1>\n<p><strong>{html.escape(found.sentence)}</strong></p>\n"
-        f"<p>Accuracy falls below 99 % at: {html.escape(found.falls)} ({html.escape(found.falls_by)}).</p>\n"
+        f"<h1>{html.escape(title)}</h1>\n<p><strong>{html.escape(diagnosis.sentence)}</strong></p>\n"
+        f"<p>{html.escape(falls)}</p>\n"
         f"{svg}\n" + "\n".join(tables) + "\n</html>\n"
     )
 

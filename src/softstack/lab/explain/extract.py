@@ -19,10 +19,11 @@ from softstack.formal.extraction import END, Seen, machine, tabulate
 from softstack.formal.merging import merged
 from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
-from softstack.lab.explain.ablation import EDITS, Network, run
+from softstack.lab.explain.ablation import NOTHING, READS, WHOLE, Network, edits, run
 from softstack.lab.explain.fidelity import Counterexample, Score, Share, agreement, answers, inputs, measured
 from softstack.lab.tasks.data import Example
 from softstack.lab.training.conditions import Condition
+from softstack.memory import NoMemory, Stack
 from softstack.networks import BufferedStackRNN
 
 EXPLAINS = 0.99  # fidelity, at once and twice the length, of a machine that explains a network
@@ -81,6 +82,13 @@ def extract(
     """
     for name, size in (("states", states), ("symbols", symbols), ("strings", strings)):
         checks.positive(name, size)
+    memory = network.cell.memory
+    if not isinstance(memory, Stack | NoMemory):
+        sentence = (
+            f"No PDT can be read off a network with the memory {memory.name!r}: a PDT has a stack, and only "
+            "what a stack is told becomes its pushes and pops."
+        )
+        return Extraction(None, False, 0.0, Share(0, 0), 0.0, [], None, sentence)
     task = tasks.find(condition.task)
     rng = np.random.default_rng([seed, len(task.alphabet), strings])
     sample = _strings(condition.task, rng, strings)
@@ -89,38 +97,32 @@ def extract(
     if every_position and condition.buffered:
         seen += _observe(network, condition, _wild(condition.task, rng, sample * 4), True)[0]
     if stays.value < STAYS:
-        said = (
+        sentence = (
             f"The network is too far from saturated to extract: its strengths are {off:.3f} from 0 or 1 on "
             f"average, and with them rounded only {stays} of its answers stay, where {STAYS:.0%} are needed."
         )
-        return Extraction(None, False, off, stays, 0.0, [], None, said)
+        return Extraction(None, False, off, stays, 0.0, [], None, sentence)
     told = answers(network, condition, held)
     most = symbols if _reads_matter(network, condition, sample[:100], every_position) else 0
-    found: tuple[Transducer, float] | None = None
-    best: tuple[float, int, int] | None = None
-    for made, consistent in _candidates(seen, most, states, task.padding):
-        agreed = agreement(made, held, told, every_position).value
-        rank = (round(agreed, 6), -len(made.states), -len(made.rules))
-        if best is None or rank > best:
-            best, found = rank, (made, consistent)
+    best: tuple[Transducer, float] | None = None
+    best_rank: tuple[float, int, int] | None = None
+    for candidate, consistent in _candidates(seen, most, states, task.padding):
+        agreed = agreement(candidate, held, told, every_position).value
+        rank = (round(agreed, 6), -len(candidate.states), -len(candidate.rules))
+        if best_rank is None or rank > best_rank:
+            best, best_rank = (candidate, consistent), rank
         if agreed == 1:
             break
-    if found is None:
-        said = f"No PDT of at most {states} states and {symbols} stack symbols could be read off the network."
-        return Extraction(None, False, off, stays, 0.0, [], None, said)
-    made, consistent = found
-    scores, counterexample = measured(network, condition, made, rng, strings // 2 + 1, every_position)
+    if best is None:
+        sentence = (
+            f"No PDT of at most {states} states and {symbols} stack symbols could be read off the network."
+        )
+        return Extraction(None, False, off, stays, 0.0, [], None, sentence)
+    pdt, consistent = best
+    scores, counterexample = measured(network, condition, pdt, rng, strings // 2 + 1, every_position)
     explained = all(s.fidelity.value >= EXPLAINS for s in scores if s.factor <= 2)
-    return Extraction(
-        made,
-        explained,
-        off,
-        stays,
-        consistent,
-        scores,
-        counterexample,
-        _sentence(made, explained, scores, states),
-    )
+    sentence = _sentence(pdt, explained, scores, states)
+    return Extraction(pdt, explained, off, stays, consistent, scores, counterexample, sentence)
 
 
 def _candidates(
@@ -133,74 +135,77 @@ def _candidates(
             table = merged(table, evidence)
         for small in (merged(table), table):  # with merges that nothing speaks for, and without
             try:
-                made = machine(small, blank=blank)
-                bound(made)
+                pdt = machine(small, blank=blank)
+                bound(pdt)
             except BadInput:
                 continue  # no rules from its start, or ε-moves without end
-            if len(made.states) <= states:
-                yield made, consistent
+            if len(pdt.states) <= states:
+                yield pdt, consistent
 
 
 def _reads_matter(
-    network: Network, condition: Condition, given: Sequence[Example], every_position: bool
+    network: Network, condition: Condition, sample: Sequence[Example], every_position: bool
 ) -> bool:
     """Whether answers change with every way of taking the information from what is read. Where they do not,
     a machine has no business with the stack, whatever lies on it."""
-    x, sizes = inputs(network, condition, given)
+    x, sizes = inputs(network, condition, sample)
     asked = torch.zeros(x.shape[:2], dtype=torch.bool)
-    for row, example in enumerate(given):
+    for b, example in enumerate(sample):
         for j, target in enumerate(example.target):
-            asked[row, j] = every_position or target is not None
-    own = run(network, x, EDITS["nothing"], sizes).y.argmax(-1)
-    for name in ("reads zeroed", "reads of others", "reads averaged"):
-        other = run(network, x, EDITS[name], sizes).y.argmax(-1)
+            asked[b, j] = every_position or target is not None
+    every = edits(network.cell.memory)
+    own = run(network, x, every[NOTHING], sizes).y.argmax(-1)
+    for name in READS:
+        other = run(network, x, every[name], sizes).y.argmax(-1)
         if float((other == own)[asked].double().mean()) >= EXPLAINS:
             return False
     return True
 
 
-def _sentence(made: Transducer, explained: bool, scores: Sequence[Score], states: int) -> str:
-    said = "; ".join(f"{s.fidelity} at {s.factor}x" for s in scores)
+def _sentence(pdt: Transducer, explained: bool, scores: Sequence[Score], states: int) -> str:
+    shares = "; ".join(f"{s.fidelity} at {s.factor}x" for s in scores)
     if explained:
-        return f"A PDT of {made.size} explains the network: it says what the network says, {said}."
+        return f"A PDT of {pdt.size} explains the network: it says what the network says, {shares}."
     return (
-        f"No PDT of at most {states} states was found that explains the network: the best has {made.size}, "
-        f"and says what the network says {said}."
+        f"No PDT of at most {states} states was found that explains the network: the best has {pdt.size}, "
+        f"and says what the network says {shares}."
     )
 
 
-def _strings(task: str, rng: np.random.Generator, n: int) -> list[Example]:
+def _strings(name: str, rng: np.random.Generator, n: int) -> list[Example]:
     """Two thirds like the training strings, one third about twice as long."""
-    found = tasks.find(task)
+    task = tasks.find(name)
     longer = n // 3 + 1
-    short = [found.example(word) for word in found.sample(rng, n - longer, "train")]
-    return short + [found.example(word) for word in found.sample(rng, longer, "test")]
+    short = [task.example(word) for word in task.sample(rng, n - longer, "train")]
+    return short + [task.example(word) for word in task.sample(rng, longer, "test")]
 
 
 def _wild(task: str, rng: np.random.Generator, sample: Sequence[Example]) -> list[Example]:
     """Beginnings of strings with any symbols after them: where the network is stuck, and that it stays so."""
     letters = tasks.find(task).inputs
-    made = []
+    strings = []
     for example in sample:
         begin = example.input[: int(rng.integers(len(example.input)))]
         more = tuple(letters[k] for k in rng.integers(len(letters), size=3))
-        made.append(Example((*begin, *more), (None,) * (len(begin) + 3)))
-    return made
+        strings.append(Example((*begin, *more), (None,) * (len(begin) + 3)))
+    return strings
 
 
 def _observe(
-    network: Network, condition: Condition, given: Sequence[Example], every_position: bool
+    network: Network, condition: Condition, sample: Sequence[Example], every_position: bool
 ) -> tuple[list[Seen], float, Share]:
     """What the network does with its strengths rounded; how far they were; and how many answers stay."""
     alphabet = tasks.find(condition.task).alphabet
-    x, sizes = inputs(network, condition, given)
-    plain = run(network, x, EDITS["nothing"], sizes)
-    ran = run(network, x, EDITS["strengths rounded"], sizes)
+    x, sizes = inputs(network, condition, sample)
+    every = edits(network.cell.memory)
+    plain = run(network, x, every[NOTHING], sizes).trace
+    rounded = run(network, x, every[WHOLE], sizes)
+    ran = rounded.trace
     remembers = bool(network.cell.core.init((1,), x))
-    own = answers(network, condition, given)
-    said = [[alphabet[k] for k in row] for row in ran.y.argmax(-1).tolist()]
+    own = answers(network, condition, sample)
+    said = [[alphabet[k] for k in places] for places in rounded.y.argmax(-1).tolist()]
     seen, off, same, total = [], [], 0, 0
-    for b, example in enumerate(given):
+    for b, example in enumerate(sample):
         steps = int(sizes[b])
         if isinstance(network, BufferedStackRNN):
             steps = network.steps(steps)
@@ -214,7 +219,7 @@ def _observe(
         give = ran.o[b, :steps].bool()
         place = give.cumsum(0) - 1 - int(condition.buffered and condition.discard_first)
         front = ran.x[b, :steps]
-        h = ran.features[b, :steps] if remembers else ran.features[b, :steps, :0]
+        h = ran.h[b, :steps] if remembers else ran.h[b, :steps, :0]
         seen.append(
             Seen(
                 x=[alphabet[k] if m > 0.5 else END for m, k in zip(*_max(front), strict=True)],
@@ -224,7 +229,7 @@ def _observe(
                 give=give.numpy(),
                 v=ran.v[b, :steps].double().numpy(),
                 h=h.double().numpy(),
-                write=[alphabet[k] for k in ran.scores[b, :steps].argmax(-1).tolist()],
+                write=[alphabet[k] for k in ran.y[b, :steps].argmax(-1).tolist()],
                 scored=np.array(
                     [every_position or (0 <= p < len(scored) and scored[p]) for p in place.tolist()]
                 ),
@@ -233,8 +238,8 @@ def _observe(
     return seen, float(torch.cat(off).mean()), Share(same, total)
 
 
-def _max(rows: torch.Tensor) -> tuple[list[float], list[int]]:
-    values, places = rows.max(-1)
+def _max(vectors: torch.Tensor) -> tuple[list[float], list[int]]:
+    values, places = vectors.max(-1)
     return values.tolist(), places.tolist()
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from itertools import chain
-from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ from softstack.formal.running import transduced
 from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
 from softstack.lab.explain.ablation import Network
-from softstack.lab.tasks import lengths
+from softstack.lab.runs.compare import wilson
 from softstack.lab.tasks.data import Example
 from softstack.lab.training.conditions import Condition
 from softstack.networks import BufferedStackRNN
@@ -32,12 +31,8 @@ class Share(NamedTuple):
 
     @property
     def interval(self) -> tuple[float, float]:
-        z, n = 1.959964, self.total
-        if not n:
-            return 0.0, 1.0
-        p = self.right / n
-        middle, half = p + z * z / (2 * n), z * sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-        return max(0.0, (middle - half) / (1 + z * z / n)), min(1.0, (middle + half) / (1 + z * z / n))
+        _, low, high = wilson(self.right, self.total) if self.total else (0.0, 0.0, 1.0)
+        return low, high
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -62,44 +57,44 @@ class Counterexample(NamedTuple):
 
 
 def inputs(
-    network: Network, condition: Condition, given: Sequence[Example]
+    network: Network, condition: Condition, strings: Sequence[Example]
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """x (B, T, K), 0 after the end of a string, and lengths (B,)."""
     alphabet = tasks.find(condition.task).alphabet
-    sizes = torch.tensor([len(example.input) for example in given])
-    x = torch.zeros(len(given), int(sizes.max()), len(alphabet)).to(network.cell.heads.weight)
-    for row, example in enumerate(given):
-        x[row, range(len(example.input)), [alphabet.index(s) for s in example.input]] = 1
+    sizes = torch.tensor([len(example.input) for example in strings])
+    x = torch.zeros(len(strings), int(sizes.max()), len(alphabet)).to(network.cell.heads.weight)
+    for b, example in enumerate(strings):
+        x[b, range(len(example.input)), [alphabet.index(s) for s in example.input]] = 1
     return x, sizes
 
 
 @torch.no_grad()
-def answers(network: Network, condition: Condition, given: Sequence[Example]) -> list[list[str]]:
+def answers(network: Network, condition: Condition, strings: Sequence[Example]) -> list[list[str]]:
     """What the network says at each position of each string; "" where its output buffer holds no more."""
     alphabet = tasks.find(condition.task).alphabet
-    x, sizes = inputs(network, condition, given)
+    x, sizes = inputs(network, condition, strings)
     y, state = network(x, lengths=sizes)
     held = sizes
     if isinstance(network, BufferedStackRNN):
         held = torch.minimum(sizes, state.output.s.sum(-1).round().int() - int(condition.discard_first))
-    said = y[:, : x.shape[1]].argmax(-1).tolist()
-    rows = zip(said, held.tolist(), sizes.tolist(), strict=True)
-    return [[alphabet[k] if j < n else "" for j, k in enumerate(row[:size])] for row, n, size in rows]
+    said = zip(y[:, : x.shape[1]].argmax(-1).tolist(), held.tolist(), sizes.tolist(), strict=True)
+    return [[alphabet[k] if j < n else "" for j, k in enumerate(places[:size])] for places, n, size in said]
 
 
-def said_by(made: Transducer, word: Sequence[str]) -> list[str]:
-    return list(chain.from_iterable(transduced(made, word)))
+def said_by(pdt: Transducer, word: Sequence[str]) -> list[str]:
+    return list(chain.from_iterable(transduced(pdt, word)))
 
 
 def agreement(
-    made: Transducer, given: Sequence[Example], told: Sequence[Sequence[str]], every_position: bool
+    pdt: Transducer, strings: Sequence[Example], told: Sequence[Sequence[str]], every_position: bool
 ) -> Share:
+    """How often a machine says what the network told, `told`, on some strings."""
     right = total = 0
-    for example, row in zip(given, told, strict=True):
-        said = said_by(made, example.input)
+    for example, answer in zip(strings, told, strict=True):
+        said = said_by(pdt, example.input)
         for j, target in enumerate(example.target):
             if every_position or target is not None:
-                right += (said[j] if j < len(said) else "") == row[j]
+                right += (said[j] if j < len(said) else "") == answer[j]
                 total += 1
     return Share(right, total)
 
@@ -118,7 +113,9 @@ def measured(
     different: list[Counterexample] = []
     for factor in FACTORS:
         if factor == 10:
-            given = lengths.draw(condition.task, rng, max(10, n // 5), factor * task.length("train"))
+            given = tasks.of_length(task, rng, max(10, n // 5), factor * task.length("train"))
+            if not given:
+                continue  # the task has no strings as long
         else:
             given = [task.example(w) for w in task.sample(rng, n, "train" if factor == 1 else "test")]
         told = answers(network, condition, given)

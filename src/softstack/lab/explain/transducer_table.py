@@ -15,13 +15,12 @@ from softstack.formal import drawing
 from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
 from softstack.lab.explain.ablation import Network
-from softstack.lab.explain.compiled import MACHINES, compile_task
+from softstack.lab.explain.compiled import compile_task, find
 from softstack.lab.explain.diagnosis import accuracy_at, diagnose
 from softstack.lab.explain.extract import extract
 from softstack.lab.runs import store
-from softstack.lab.tasks import lengths
 from softstack.lab.training.conditions import TABLE_1, Condition
-from softstack.lab.training.train import stream
+from softstack.lab.training.draws import stream
 
 Row = dict[str, Any]
 TASKS = ("reversal", "xor", "delayed_xor", "parenthesis", "formula", "agreement")
@@ -47,7 +46,7 @@ def rows(
 ) -> Iterator[tuple[Row, Transducer | None]]:
     """Each row, and the machine extracted from its network."""
     for name in names:
-        made, trial = compile_task(MACHINES[name], name)
+        made, trial = compile_task(*find(name))
         yield _row(made.network, trial.condition, 0, "compiled")
         for condition in conditions([name]):
             trials = [store.load(store.place(runs, condition, seed)) for seed in seeds]
@@ -58,16 +57,16 @@ def rows(
 
 
 def _row(network: Network, condition: Condition, seed: int, label: str) -> tuple[Row, Transducer | None]:
-    found = extract(network, condition, seed)
+    extraction = extract(network, condition, seed)
     row = {
         "task": condition.task,
         "network": label,
         "seed": seed,
         "accuracy": {str(f): accuracy_at(network, condition, _strings(condition, seed, f)) for f in STRINGS},
         "diagnosis": diagnose(network, condition, seed).as_dict(),
-        "extraction": found.as_dict(),
+        "extraction": extraction.as_dict(),
     }
-    return row, found.machine
+    return row, extraction.machine
 
 
 def _strings(condition: Condition, seed: int, factor: int) -> list[Any]:
@@ -78,16 +77,17 @@ def _strings(condition: Condition, seed: int, factor: int) -> list[Any]:
         return [task.example(word) for word in task.sample(rng, STRINGS[factor], "train")]
     if factor == 2:
         return tasks.draw(task, stream(seed, "test"), STRINGS[factor], "test")
-    return lengths.draw(condition.task, rng, STRINGS[factor], factor * task.length("train"))
+    return tasks.of_length(task, rng, STRINGS[factor], factor * task.length("train"))
 
 
 def cells(row: Row) -> list[str]:
-    found, verdict = row["extraction"], row["diagnosis"]["verdict"]
-    score = next((s for s in found["scores"] if s["factor"] == 2), None)
+    extraction, verdict = row["extraction"], row["diagnosis"]["verdict"]
+    score = next((s for s in extraction["scores"] if s["factor"] == 2), None)
     if score is None:
-        size = f"none: strengths {found['off']:.2f} from 0 or 1" if found["off"] > 0.01 else "none"
+        off = extraction["off"]
+        size = f"none: strengths {off:.2f} from 0 or 1" if off > 0.01 else "none"
     else:
-        size = found["size"] + ("" if found["explained"] else ", *which does not explain it*")
+        size = extraction["size"] + ("" if extraction["explained"] else ", *which does not explain it*")
     return [
         row["task"].replace("_", " "),
         row["network"],
@@ -117,9 +117,9 @@ their dev accuracy, the best and the one in the middle are shown.
 """
 
 
-def page(made: Sequence[Row], meta: Row, pictures: Sequence[str]) -> str:
+def page(rows: Sequence[Row], meta: Row, pictures: Sequence[str]) -> str:
     """The docs page."""
-    lines = [HEADER, ["---"] * len(HEADER), *map(cells, made)]
+    lines = [HEADER, ["---"] * len(HEADER), *map(cells, rows)]
     table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
     stamp = (
         f"Made by `softstack transducers` at commit {meta['commit']}, softstack {meta['softstack']}, torch "

@@ -1,12 +1,13 @@
 """Figures 5 and 6: what a network did on an input, drawn against time.
 
-As in the paper, columns are pop strength, push strength, pushed vectors, input and predicted output, time
-runs down, and lighter is more. A buffered network has two columns more: how much it took of its input and
-gave to its output at each step.
+As in the paper, time runs down and lighter is more. There is a column for each head of the network's memory
+(of a stack: pop strength, push strength, pushed vectors), for the input and for the predicted output. A
+buffered network has three more: what it took of its input, what it gave to its output, and what was read off.
 """
 
 import html
 import io
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from softstack.lab.tasks.data import UNSCORED, Example, check_symbols
 from softstack.lab.training.conditions import TABLE_1, Condition
 from softstack.networks import BufferedStackRNN
 from softstack.trace import Trace
+from softstack.viewer.declared import Column, columns, said
 
 
 class Shown(NamedTuple):
@@ -55,62 +57,88 @@ class Observed(NamedTuple):
 
 
 @torch.no_grad()
+def traced(network: nn.Module, alphabet: Sequence[str], symbols: Sequence[str]) -> tuple[Tensor, Trace]:
+    """What a network puts out for symbols, (T, K), and what it did."""
+    indices = torch.tensor([alphabet.index(symbol) for symbol in symbols])
+    y, _, trace = network(one_hot(indices, len(alphabet)).to(next(network.parameters())), return_trace=True)
+    return y, trace
+
+
 def observe(network: nn.Module, condition: Condition, symbols: Sequence[str]) -> Observed:
     """Run a network on a string; a reversal's #s are added where they are missing."""
     task = tasks.find(condition.task)
     check_symbols(task, symbols)
     example = task.example(tuple(symbols))
-    indices = torch.tensor([task.alphabet.index(symbol) for symbol in example.input])
-    x = one_hot(indices, len(task.alphabet)).to(next(network.parameters()).dtype)
-    y, _, trace = network(x, return_trace=True)
-    output = y[: len(x)].softmax(-1)
+    y, trace = traced(network, task.alphabet, example.input)
+    output = y[: len(example.input)].softmax(-1)
     predicted = tuple(task.alphabet[k] for k in output.argmax(-1).tolist())
     return Observed(example, trace, output, predicted)
 
 
+class Block(NamedTuple):
+    """Columns that stand together: a vector at each step."""
+
+    title: str
+    values: Tensor  # (steps, k)
+    labels: Sequence[str]  # of the k numbers
+
+
 def draw(network: nn.Module, condition: Condition, seen: Observed, title: str = "") -> Figure:
     """The columns of Figures 5 and 6."""
-    alphabet = tasks.find(condition.task).alphabet
-    trace, buffered = seen.trace, isinstance(network, BufferedStackRNN)
-    vectors = [str(k + 1) for k in range(trace.v.shape[-1])]
-    columns: list[tuple[str, Tensor, Sequence[str]]] = [
-        ("pop", trace.u.unsqueeze(-1), ["u"]),
-        ("push", trace.d.unsqueeze(-1), ["d"]),
-        ("pushed vector", trace.v, vectors),
-        ("input", trace.x, alphabet),
-        ("output", trace.y.softmax(-1) if buffered else seen.output, alphabet),
-    ]
-    if buffered:
-        columns[3:3] = [("take", trace.i.unsqueeze(-1), ["i"]), ("give", trace.o.unsqueeze(-1), ["o"])]
-        columns.append(("read off", seen.output, alphabet))
-    steps = trace.u.shape[0]
-    figure = Figure(figsize=(2 + 0.32 * sum(len(names) + 1.2 for _, _, names in columns), 1.6 + 0.22 * steps))
-    ratios = [len(names) for _, _, names in columns]
-    axes = figure.subplots(1, len(columns), squeeze=False, width_ratios=ratios)[0]
-    for axis, (name, values, names) in zip(axes, columns, strict=True):
+    task, buffered = tasks.find(condition.task), isinstance(network, BufferedStackRNN)
+    blocks = _blocks(seen, task.alphabet, buffered)
+    steps = len(seen.trace.x)
+    size = (2 + 0.32 * sum(len(block.labels) + 1.2 for block in blocks), 1.6 + 0.22 * steps)
+    figure = Figure(figsize=size)
+    ratios = [len(block.labels) for block in blocks]
+    axes = figure.subplots(1, len(blocks), squeeze=False, width_ratios=ratios)[0]
+    for axis, (name, values, labels) in zip(axes, blocks, strict=True):
         image = axis.imshow(
             values.numpy(), cmap="viridis", vmin=0, vmax=1, aspect="auto", interpolation="nearest"
         )
         axis.set_title(name, fontsize=9)
-        axis.set_xticks(range(len(names)), names, fontsize=8, rotation=90 if max(map(len, names)) > 2 else 0)
+        turned = 90 if max(map(len, labels)) > 2 else 0
+        axis.set_xticks(range(len(labels)), labels, fontsize=8, rotation=turned)
         axis.set_yticks([])
-    symbols = seen.example.input
-    axes[0].set_yticks(
-        range(steps), [symbols[t] if t < len(symbols) else "" for t in range(steps)], fontsize=8
-    )
-    axes[0].set_ylabel("input, step by step" if not buffered else "step")
-    if buffered:
-        axes[0].set_yticks(range(steps), [str(t + 1) for t in range(steps)], fontsize=8)
-    figure.suptitle(
-        title or f"{tasks.find(condition.task).name.replace('_', ' ')}, {condition.controller} controller",
-        fontsize=10,
-    )
+    names = [str(t + 1) for t in range(steps)] if buffered else seen.example.input
+    axes[0].set_yticks(range(steps), names, fontsize=8)
+    axes[0].set_ylabel("step" if buffered else "input, step by step")
+    figure.suptitle(title or f"{task.name.replace('_', ' ')}, {condition.controller} controller", fontsize=10)
+    longest = max(len(label) for block in blocks for label in block.labels)
+    height, room = figure.get_figheight(), 0.3 + 0.07 * longest if longest > 2 else 0.0  # inches
     figure.subplots_adjust(
-        left=0.12, right=0.88, top=1 - 0.85 / figure.get_figheight(), bottom=0.12, wspace=0.35
+        left=0.12, right=0.88, top=1 - 0.85 / height, bottom=max(0.12, room / height), wspace=0.35
     )
     bar = figure.colorbar(image, ax=list(axes), fraction=0.04, pad=0.03)
     bar.ax.tick_params(labelsize=8)
     return figure
+
+
+def _blocks(seen: Observed, alphabet: Sequence[str], buffered: bool) -> list[Block]:
+    trace = seen.trace
+    blocks = []
+    for column in columns(trace.memory, buffered=buffered):
+        alone = "" if column.title == column.name else column.name  # the label of a number without one
+        labels = [label or alone for label in column.labels]
+        blocks.append(Block(column.title, _scaled(_of_head(trace, column)), labels))
+    blocks.append(Block("input", trace.x, alphabet))
+    blocks.append(Block("output", trace.y.softmax(-1) if buffered else seen.output, alphabet))
+    if buffered:
+        blocks.append(Block("read off", seen.output, alphabet))
+    return blocks
+
+
+def _of_head(trace: Trace, column: Column) -> Tensor:
+    """What a head said, (steps, k)."""
+    return said(trace)[column.name].reshape(len(trace.x), -1)
+
+
+def _scaled(values: Tensor) -> Tensor:
+    """As they are where they lie in [0, 1]; else between the least and the largest of them."""
+    known = values[values.isfinite()]
+    least: float = min([0.0, *known.tolist()])
+    most: float = max([1.0, *known.tolist()])
+    return (values - least) / (most - least)
 
 
 def rendered(figure: Figure, kind: str) -> bytes:
@@ -121,42 +149,57 @@ def rendered(figure: Figure, kind: str) -> bytes:
 
 
 def as_json(seen: Observed) -> dict[str, Any]:
-    """Everything that was seen, as plain lists."""
+    """Everything that was seen, as plain lists; null where a number is infinite or none at all."""
     return {
         "input": list(seen.example.input),
         "target": [target or UNSCORED for target in seen.example.target],
         "predicted": list(seen.predicted),
-        "output": seen.output.tolist(),
-        "trace": {name: values.tolist() for name, values in seen.trace._asdict().items()},
+        "output": _plain(seen.output.tolist()),
+        "trace": {name: _plain(values.tolist()) for name, values in seen.trace.tensors().items()},
     }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    return value if math.isfinite(value) else None
 
 
 def as_html(figure: Figure, seen: Observed, title: str) -> str:
     """A page of its own: the figure, and the steps in a table."""
     svg = rendered(figure, "svg").decode()
     svg = svg[svg.index("<svg") :]
+    heads = [column for column in columns(seen.trace.memory) if column.kind in ("strength", "choice")]
+    names = ("step", "input", "target", "predicted", *(column.title for column in heads))
+    header = "".join(f"<th scope=col>{html.escape(name)}</th>" for name in names)
     rows = "".join(
         "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
-        for cells in _steps(seen)
-    )
-    heads = "".join(
-        f"<th scope=col>{name}</th>" for name in ("step", "input", "target", "predicted", "pop", "push")
+        for cells in _steps(seen, heads)
     )
     return (
         f"<!doctype html>\n<html lang=en><meta charset=utf-8><title>{html.escape(title)}</title>"
         "<style>body{font:16px system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem}"
         "svg{max-width:100%;height:auto;background:#fff}td,th{padding:.1rem .8rem;text-align:left}</style>\n"
-        f"<h1>{html.escape(title)}</h1>\n{svg}\n<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>\n</html>\n"
+        f"<h1>{html.escape(title)}</h1>\n{svg}\n"
+        f"<table><thead><tr>{header}</tr></thead><tbody>{rows}</tbody></table>\n</html>\n"
     )
 
 
-def _steps(seen: Observed) -> list[tuple[str, ...]]:
+def _steps(seen: Observed, heads: Sequence[Column]) -> list[list[str]]:
     """Each step in words. A buffered network may make more steps than its input has symbols."""
-    steps: list[tuple[str, ...]] = []
-    for t, (u, d) in enumerate(zip(seen.trace.u.tolist(), seen.trace.d.tolist(), strict=True)):
+    steps: list[list[str]] = []
+    for t in range(len(seen.trace.x)):
         symbol = seen.example.input[t] if t < len(seen.example.input) else ""
         target = (seen.example.target[t] or UNSCORED) if symbol else ""
-        steps.append(
-            (str(t + 1), symbol, target, seen.predicted[t] if symbol else "", f"{u:.3f}", f"{d:.3f}")
-        )
+        says = seen.predicted[t] if symbol else ""
+        steps.append([str(t + 1), symbol, target, says, *(_words(seen.trace, head, t) for head in heads)])
     return steps
+
+
+def _words(trace: Trace, head: Column, t: int) -> str:
+    """A strength as a number, a choice as the action that is likeliest."""
+    values = _of_head(trace, head)[t].tolist()
+    if head.kind == "choice":
+        most = max(values)
+        return f"{head.labels[values.index(most)]} {most:.3f}"
+    return ", ".join(f"{value:.3f}" for value in values)

@@ -1,7 +1,10 @@
-"""`softstack view`: run directories as one page in which their networks run on what is typed."""
+"""`softstack view`: run directories as one page in which their networks run on what is typed.
+
+A network whose memory or controller the page cannot run is played back: runs on some strings are recorded.
+"""
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,33 +12,13 @@ from torch import Tensor
 
 from softstack import viewer
 from softstack.errors import BadInput
-from softstack.formal.grammar import Grammar
-from softstack.formal.machines import PDTS
 from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
+from softstack.lab.reports import recording
 from softstack.lab.reports.figures import FIGURES
 from softstack.lab.runs import store
-from softstack.lab.tasks import Task, agreement, formula, parenthesis
-from softstack.lab.tasks.agreement import Agreement
-from softstack.lab.tasks.data import Split
-from softstack.lab.tasks.formula import Formula
-from softstack.lab.tasks.parenthesis import Parenthesis
-from softstack.lab.tasks.reversal import Reversal
-from softstack.lab.tasks.xor import Xor
-
-CONTROLLERS = ("linear", "mlp", "rnn", "gru", "lstm")
-MEMORIES = ("stack", "queue", "none")
-EXAMPLES = 300  # of a task that the page cannot sample by itself
-
-KINDS: dict[type, Callable[[Any], dict[str, Any]]] = {
-    Reversal: lambda task: {"kind": "reversal", **_sizes(range(2, 37, 2), 12)},
-    Xor: lambda task: {"kind": "xor", "delay": task.delay, **_sizes(range(2, 37, 2), 12)},
-    Parenthesis: lambda task: {"kind": "next", **_sizes(range(3, 15), 6), **_grammar(parenthesis.GRAMMAR)},
-    Agreement: lambda task: {"kind": "next", **_sizes(range(4, 49, 4), 16), **_grammar(agreement.GRAMMAR)},
-    Formula: lambda task: {"kind": "formula", **_sizes(range(2, 9), 5), **_grammar(formula.GRAMMAR)},
-}
-"""How the page computes a task's targets, and the sizes of the strings on which it measures accuracy:
-lengths, or depths of a grammar, with the largest that training has. tasks.js has the other half."""
+from softstack.lab.tasks import Task
+from softstack.viewer.declared import described, words_for
 
 
 def page(
@@ -49,15 +32,16 @@ def page(
     if not runs:
         raise BadInput("no run directory is given: name one, as `softstack train` prints it")
     names = list(dict.fromkeys(run.condition.task for run in runs))
-    first = tasks.find(names[0])
-    data = {
-        "networks": [_network(*pair) for pair in zip(runs, notes or [""] * len(runs), strict=True)],
-        "tasks": {name: _task(tasks.find(name)) for name in names},
-        "input": " ".join(symbols or _first_input(first)),
-    }
+    inputs = tasks.find(names[0]).inputs
+    networks = []
+    for run, note in zip(runs, notes or [""] * len(runs), strict=True):
+        task = tasks.find(run.condition.task)
+        first = symbols if symbols and task.inputs == inputs else _first_input(task)
+        networks.append(_network(run, note, first))
+    data = {"networks": networks, "tasks": {name: _task(tasks.find(name)) for name in names}}
     versions = store.provenance("cpu")
     stamp = f"Made by softstack {versions['softstack']} at commit {versions['commit'] or 'unknown'}."
-    return viewer.page(data, _title(first), stamp=stamp, before=before)
+    return viewer.page(data, _title(tasks.find(names[0])), stamp=stamp, before=before)
 
 
 def _title(task: Task) -> str:
@@ -71,34 +55,38 @@ def _first_input(task: Task) -> tuple[str, ...]:
     return shown[0] if shown else task.sample(np.random.default_rng(0), 1, "train")[0]
 
 
-def _network(run: store.Run, note: str) -> dict[str, Any]:
+def _network(run: store.Run, note: str, first: Sequence[str]) -> dict[str, Any]:
     c = run.condition
-    for kind, given, known in (("controller", c.controller, CONTROLLERS), ("memory", c.memory, MEMORIES)):
-        if given not in known:
-            raise BadInput(
-                f"the page cannot run the {kind} {given!r} of {run.path}: it knows {', '.join(known)}; "
-                "`softstack trace` draws any network"
-            )
     network = store.network(run)
-    memory = "no memory" if c.memory == "none" else f"{c.memory} of {c.memory_size}"
-    controller = c.controller if c.controller == "linear" else c.controller.upper()
-    words = f"{'buffered, ' if c.buffered else ''}{controller} controller, {memory}"
+    cell = network.cell
+    controller = c.controller.upper() if c.controller in ("mlp", "rnn", "gru", "lstm") else c.controller
+    words = f"{'buffered, ' if c.buffered else ''}{controller} controller, {words_for(cell.memory)}"
     title = words[0].upper() + words[1:]
-    result = run.result
-    facts = [f"seed {run.seed}", f"dev {result['dev']:.1%}", f"test {result['test']:.1%}"]
-    return {
+    facts = [f"seed {run.seed}", f"dev {run.result['dev']:.1%}", f"test {run.result['test']:.1%}"]
+    label = [f"{_title(tasks.find(c.task))}: {title}", note, facts[0], facts[2]]
+    data = {
+        **described(cell.memory, buffered=c.buffered),
         "title": title,
-        "label": ", ".join(
-            filter(None, [f"{_title(tasks.find(c.task))}: {title}", note, facts[0], facts[2]])
-        ),
+        "label": ", ".join(filter(None, label)),
         "facts": " · ".join(filter(None, [note, *facts])),
         "task": c.task,
+        "first": list(first),
         "controller": c.controller,
-        "memory": c.memory,
         "buffered": c.buffered,
-        "steps_per_symbol": c.steps_per_symbol,
         "discard_first": c.discard_first,
-        **network.cell.sizes,
+    }
+    reason = recording.why_not_run(network)
+    if reason:
+        strings = recording.strings(tasks.find(c.task), first)
+        runs = [recording.record(network, c, symbols) for symbols in strings]
+        return {**data, "note": recording.note(reason), "runs": runs}
+    return {
+        **data,
+        "steps_per_symbol": c.steps_per_symbol,
+        "input_size": network.input_size,
+        "output_size": network.output_size,
+        "hidden_size": network.hidden_size,
+        "memory_size": network.memory_size,
         "weights": {name.removeprefix("cell."): _packed(w) for name, w in network.state_dict().items()},
     }
 
@@ -109,7 +97,7 @@ def _packed(weights: Tensor) -> str:
 
 def _task(task: Task) -> dict[str, Any]:
     drawn = task.sample(np.random.default_rng(0), 200, "train")
-    machine = _machine(task)
+    machine = tasks.machine_of(task)
     return {
         "title": _title(task),
         "inputs": list(task.inputs),
@@ -119,39 +107,10 @@ def _task(task: Task) -> dict[str, Any]:
         "lengths": sorted({task.length("train"), task.length("dev"), task.length("test")}),
         "trained": max(map(len, drawn)),
         "pdt": None if machine is None else transducer(machine),
-        **(KINDS[type(task)](task) if type(task) in KINDS else _examples(task)),
-    }
-
-
-def _machine(task: Task) -> Transducer | None:
-    """The exact machine for a task, where one is known, or where the task is that of a machine."""
-    return PDTS.get(task.name) or getattr(task, "machine", None)
-
-
-def _examples(task: Task) -> dict[str, Any]:
-    """Of a task that the page cannot sample by itself: strings with their targets, of training and test."""
-    rng = np.random.default_rng(1)
-    splits: tuple[Split, ...] = ("train", "test")
-    drawn = {split: list(map(task.example, task.sample(rng, EXAMPLES, split))) for split in splits}
-    trained = max(len(example.input) for example in drawn["train"])
-    both = [example for split in splits for example in drawn[split]]
-    lengths = sorted({len(example.input) for example in both})
-    return {
-        "kind": "machine" if hasattr(task, "machine") else None,
-        "examples": [[list(e.input), list(e.target)] for e in both],
-        **_sizes(lengths, trained),
+        **tasks.page_of(task),
     }
 
 
 def transducer(machine: Transducer) -> dict[str, Any]:
     """A machine as pdt.js runs it."""
     return {"start": machine.start, "rules": [rule._asdict() for rule in machine.rules]}
-
-
-def _grammar(grammar: Grammar) -> dict[str, Any]:
-    rules = {name: list(map(list, alternatives)) for name, alternatives in grammar.rules.items()}
-    return {"grammar": {"start": grammar.start, "rules": rules}}
-
-
-def _sizes(sizes: Sequence[int], trained: int) -> dict[str, Any]:
-    return {"sizes": list(sizes), "trained_size": trained}

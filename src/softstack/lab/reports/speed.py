@@ -19,7 +19,8 @@ from torch import Tensor, nn
 import softstack as ss
 from softstack.errors import BadInput
 from softstack.lab.training.conditions import Condition
-from softstack.lab.training.train import Population
+from softstack.lab.training.population import Population
+from softstack.lab.training.train import fastest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -171,14 +172,14 @@ def networks(T: int) -> Iterator[Timing]:
     case = "training step of 10 networks, LSTM(10), m=2, B=10"
     populations = {name: Population(condition, range(10), "cpu") for name in ("fused", "vectorised")}
     populations["vectorised"].network.backend = "reference"
-    columns = torch.arange(10).repeat(10, 1)
+    strings = torch.arange(10).repeat(10, 1)
     results: dict[str, list[Tensor]] = {}
     for name, population in populations.items():
-        losses = population.losses(columns)
-        results[name] = [losses.detach(), *torch.autograd.grad(losses.sum(), population.optimiser.rows)]
+        losses = population.losses(strings)
+        results[name] = [losses.detach(), *torch.autograd.grad(losses.sum(), population.optimiser.vectors)]
     agree(case, results["fused"], results["vectorised"])
     for name, population in populations.items():
-        yield Timing(case, T, name, clock(population.step, columns))
+        yield Timing(case, T, name, clock(fastest(population, strings), strings))
     lstms = [nn.LSTM(3, 10, batch_first=True) for _ in range(10)]
     x = torch.rand(10, T, 3)
     yield Timing(case, T, "nn.LSTM", clock(lambda: [lstm(x)[0].sum().backward() for lstm in lstms]))

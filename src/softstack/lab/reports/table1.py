@@ -4,7 +4,7 @@ table1.json    a list of 18 rows with the columns of the paper's table, plus `tr
                `agrees` and, for the buffered rows, `corrected`: the same with the read-off corrected
 table1.md      the same to read, as Markdown
 table1.html    the same to read, as a page; its rows lead to row-1.html and so on, which row_page.py makes
-trials.jsonl   each trial's result.json, a line each
+trials.jsonl   each trial's result.json, one per line
 meta.json      commit, versions, seeds and time taken
 """
 
@@ -19,6 +19,7 @@ from typing import Any
 
 from softstack.lab.runs import store
 from softstack.lab.training.conditions import TABLE_1, Condition, corrected
+from softstack.words import counted
 
 Row = dict[str, Any]
 STATISTICS = ("dev_min", "dev_median", "dev_max", "test_min", "test_median", "test_max")
@@ -55,8 +56,8 @@ def summary(trials: Sequence[Row]) -> Row:
 def commits(root: Path, conditions: Sequence[Condition], seeds: Sequence[int]) -> str:
     """The commits at which trials were trained: one, unless the code changed in between."""
     paths = [store.place(root, condition, seed) for condition in conditions for seed in seeds]
-    found = {json.loads((path / "provenance.json").read_text())["commit"] or "unknown" for path in paths}
-    return ", ".join(sorted(found))
+    commits = {json.loads((path / "provenance.json").read_text())["commit"] or "unknown" for path in paths}
+    return ", ".join(sorted(commits))
 
 
 def results(root: Path, condition: Condition, seeds: Sequence[int]) -> list[Row]:
@@ -142,20 +143,20 @@ def _numbers(ours: Row, paper: Row | None) -> list[str]:
 
 def verdict(rows: Sequence[Row]) -> str:
     wrong = [row for row in rows if not row["agrees"]]
-    said = f"{len(rows) - len(wrong)} of {len(rows)} rows agree with the paper"
+    share = f"{len(rows) - len(wrong)} of {counted(len(rows), 'row agrees', 'rows agree')} with the paper"
     if not wrong:
-        return f"{said}: our median lies inside the paper's [min, max] or above it, on dev and test."
+        return f"{share}: our median lies inside the paper's [min, max] or above it, on dev and test."
     names = "; ".join(f"row {row['row']}, {row['task']} {row['controller']}" for row in wrong)
-    return f"{said}. Our median lies below the paper's minimum in: {names}."
+    return f"{share}. Our median lies below the paper's minimum in: {names}."
 
 
 def stamp(meta: Row) -> str:
     """Where the numbers come from, in a sentence."""
-    seeds = meta["seeds"]
+    seeds, cores, trials = meta["seeds"], counted(meta["cores"], "core"), counted(meta["trained"], "trial")
     return (
         f"Trained by `softstack table` at commit {meta['commit']}, softstack {meta['softstack']}, "
-        f"torch {meta['torch']}, Python {meta['python']}, on {meta['device']} ({meta['cores']} cores), "
-        f"seeds {seeds[0]} to {seeds[-1]}; the last call trained {meta['trained']} trials in "
+        f"torch {meta['torch']}, Python {meta['python']}, on {meta['device']} ({cores}), "
+        f"seeds {seeds[0]} to {seeds[-1]}; the last call trained {trials} in "
         f"{meta['seconds'] / 60:.1f} minutes, {meta['time']}."
     )
 
@@ -166,8 +167,8 @@ def markdown_table(rows: Sequence[Row]) -> str:
 
 
 def legend(meta: Row) -> str:
-    trials = len(meta["seeds"])
-    return f"Accuracy in percent, min / median / max of {trials} trials: dev in the last epoch, then test."
+    trials = counted(len(meta["seeds"]), "trial")
+    return f"Accuracy in percent, min / median / max of {trials}: dev in the last epoch, then test."
 
 
 def markdown(rows: Sequence[Row], meta: Row) -> str:
@@ -203,12 +204,12 @@ def page(rows: Sequence[Row], meta: Row, *, links: bool = False) -> str:
         first, *rest = (html.escape(cell) for cell in (*line[:-1], line[-1].strip("*")))
         first = f"<a href={file}>{first}</a>" if links else first
         body.append(f"<tr class={kind}>" + "".join(f"<td>{cell}</td>" for cell in (first, *rest)) + "</tr>")
-    said = html.escape(stamp(meta)).replace("`softstack table`", "<code>softstack table</code>")
+    source = html.escape(stamp(meta)).replace("`softstack table`", "<code>softstack table</code>")
     return (
         '<!doctype html>\n<html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width">'
         f"<title>Table 1, reproduced</title><style>{STYLE}</style>\n<h1>Table 1, reproduced</h1>\n"
         f"<p>{legend(meta)}</p>\n<div class=wide><table><thead><tr>{head}</tr></thead>\n<tbody>\n"
         + "\n".join(body)
         + f"\n</tbody></table></div>\n<p>{html.escape(verdict(rows))}</p>\n"
-        f"<footer><p>{said}</p></footer>\n</html>\n"
+        f"<footer><p>{source}</p></footer>\n</html>\n"
     )

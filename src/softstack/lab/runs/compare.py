@@ -3,11 +3,9 @@
 import math
 from collections.abc import Sequence
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-
-Row = dict[str, Any]
 
 
 class Interval(NamedTuple):
@@ -69,8 +67,8 @@ def bootstrap(
     """The difference of medians, and percentiles of it over trials drawn again with replacement."""
     medians = []
     for values in (np.asarray(first, float), np.asarray(second, float)):
-        rows = max(1, 4_000_000 // len(values))  # resamples at a time, so as not to take much memory
-        sizes = [min(rows, resamples - start) for start in range(0, resamples, rows)]
+        most = max(1, 4_000_000 // len(values))  # resamples at a time, so as not to take much memory
+        sizes = [min(most, resamples - start) for start in range(0, resamples, most)]
         drawn = [np.median(values[rng.integers(len(values), size=(n, len(values)))], axis=1) for n in sizes]
         medians.append(np.concatenate(drawn))
     tail = (1 - confidence) / 2

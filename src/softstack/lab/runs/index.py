@@ -1,7 +1,7 @@
 """ROOT/index.sqlite: what the run directories hold, in a form that can be asked. It only mirrors them.
 
-Nobody but the one who asks writes it, so that no run depends on it; it is brought up to date before each
-question, and made anew where it cannot be read.
+Only who asks writes it, so that no run depends on it. It is brought up to date before each question, and made
+anew where it cannot be read.
 """
 
 import contextlib
@@ -64,7 +64,8 @@ def row(root: Path, path: str) -> Row:
     source = run.provenance
     return {
         **asdict(run.condition),
-        **{name: run.result[name] for name in ("condition", "seed", "dev", "test", "epochs")},
+        "condition": path.split("/")[0],
+        **{name: run.result[name] for name in ("seed", "dev", "test", "epochs")},
         "numerics": NUMERICS,
         "seconds": float(source["seconds"]),
         "commit": str(source["commit"]),
@@ -75,21 +76,19 @@ def row(root: Path, path: str) -> Row:
 
 def refresh(root: Path, database: sqlite3.Connection) -> None:
     """Bring the index up to date: what is new or changed is read, what is gone is forgotten."""
-    there = dict(places(root))
+    stamps = dict(places(root))
     with database:
         database.execute("BEGIN IMMEDIATE")
-        known = dict(
-            database.execute("SELECT path, stamp FROM runs UNION SELECT path, stamp FROM unreadable")
-        )
-        old = [(path,) for path, stamp in known.items() if there.get(path) != stamp]
+        known = dict(database.execute("SELECT path, stamp FROM runs"))
+        old = [(path,) for path, stamp in known.items() if stamps.get(path) != stamp]
         database.executemany("DELETE FROM runs WHERE path = ?", old)
-        database.executemany("DELETE FROM unreadable WHERE path = ?", old)
-        for path, stamp in there.items():
+        database.execute("DELETE FROM unreadable")  # a plugin that one of them needs may be there now
+        for path, stamp in stamps.items():
             if known.get(path) != stamp:
                 try:
-                    found = {**row(root, path), "stamp": stamp}
-                    marks, names = ", ".join("?" * len(found)), ", ".join(f'"{name}"' for name in found)
-                    database.execute(f"INSERT INTO runs ({names}) VALUES ({marks})", tuple(found.values()))
+                    values = {**row(root, path), "stamp": stamp}
+                    marks, names = ", ".join("?" * len(values)), ", ".join(f'"{name}"' for name in values)
+                    database.execute(f"INSERT INTO runs ({names}) VALUES ({marks})", tuple(values.values()))
                 except (KeyError, ValueError, TypeError, OverflowError, OSError) as error:  # BadInput too
                     database.execute("INSERT INTO unreadable VALUES (?, ?, ?)", (path, str(error), stamp))
 
@@ -147,15 +146,15 @@ def rebuild(root: Path) -> tuple[int, int]:
     """Make the index anew from the run directories alone: how many can be read, and how many cannot."""
     _check(root)
     with tempfile.TemporaryDirectory(prefix=".index-", dir=root) as folder:
-        made = Path(folder) / FILE
-        with contextlib.closing(connected(made)) as database:
+        fresh = Path(folder) / FILE
+        with contextlib.closing(connected(fresh)) as database:
             refresh(root, database)
             counts = [
                 database.execute(f"SELECT COUNT(*) FROM {t}").fetchone()[0] for t in ("runs", "unreadable")
             ]
         for name in (FILE, f"{FILE}-journal", f"{FILE}-wal"):  # an old journal must not meet a new index
             (root / name).unlink(missing_ok=True)
-        made.rename(root / FILE)
+        fresh.rename(root / FILE)
     return counts[0], counts[1]
 
 
@@ -168,18 +167,18 @@ def _check(root: Path) -> None:
 
 def query(database: sqlite3.Connection, text: str | None = None, sort: str = "path") -> list[Row]:
     """Runs for which the expression holds, in the order of a column; from the largest if that has a minus."""
-    clause = where.parse(text, COLUMNS) if text is not None else where.Clause("1", (), frozenset())
+    condition = "1" if text is None else where.parse(text, COLUMNS)
     name, direction = (sort[1:], "DESC") if sort.startswith("-") else (sort, "ASC")
     if name not in COLUMNS:
         raise unknown("column to sort by,", name, COLUMNS)
     names = ", ".join(f'"{column}"' for column in COLUMNS)
-    sql = f'SELECT {names} FROM runs WHERE {clause.sql} ORDER BY "{name}" {direction}, condition, seed'
+    sql = f'SELECT {names} FROM runs WHERE {condition} ORDER BY "{name}" {direction}, condition, seed'
     return [
         {
             key: bool(value) if COLUMNS[key] is bool else value
             for key, value in zip(COLUMNS, values, strict=True)
         }
-        for values in database.execute(sql, clause.values)
+        for values in database.execute(sql)
     ]
 
 

@@ -21,9 +21,9 @@ def tensorboard(root: Path, run: Run) -> None:
     except ImportError:
         raise BadInput("--sink tensorboard needs tensorboard: pip install 'softstack[tensorboard]'") from None
     with SummaryWriter(str(root / "tensorboard" / _name(run))) as writer:
-        for epoch in run.epochs:
-            for name in ("loss", "dev"):
-                writer.add_scalar(name, epoch[name], int(epoch["epoch"]))
+        for number, epoch in enumerate(run.epochs, 1):
+            writer.add_scalar("loss", epoch.loss, number)
+            writer.add_scalar("dev", epoch.dev, number)
         metrics = {f"result/{split}": run.result[split] for split in ("dev", "test")}
         writer.add_hparams(asdict(run.condition), metrics, run_name=".")
 
@@ -43,8 +43,8 @@ def wandb(root: Path, run: Run) -> None:
         dir=root,
         reinit="finish_previous",
     ) as record:
-        for epoch in run.epochs:
-            record.log({"loss": epoch["loss"], "dev": epoch["dev"]}, step=int(epoch["epoch"]))
+        for number, epoch in enumerate(run.epochs, 1):
+            record.log(epoch._asdict(), step=number)
         record.summary.update(run.result)
 
 

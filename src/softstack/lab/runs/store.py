@@ -2,17 +2,19 @@
 
     ROOT/<condition>/seed-<n>/
         config.toml            the condition and the seed
-        metrics.jsonl          a line an epoch: loss and dev accuracy
+        metrics.jsonl          loss and dev accuracy, one line for each epoch
         model.safetensors      the weights after the last epoch
-        trainer.safetensors    the optimiser, the order of batches and the stopping rule after the last epoch
         result.json            dev and test accuracy, and digests of the files above; the same bytes whenever
                                the same trial is run again
-        provenance.json        what differs between runs of a trial: commit, versions, device, time
+        provenance.json        what differs between runs of a trial: commit, versions, plugins, device, time
     ROOT/<condition>/seed-<n>.unfinished/
-        the first two and trainer.safetensors, as of an epoch in the middle of the training
+        the first two and trainer.safetensors, as of an epoch in the middle of the training: unfinished.py
 
 A directory is written under a temporary name, brought to disk and renamed, so that a kill leaves all of
 it or nothing under its name. Nothing here loads a pickle.
+
+A trial is known by its condition and its seed, and is looked for under every name that the folder of its
+condition may have. What softstack 0.1 wrote is read as well: it has a trainer.safetensors in every run.
 """
 
 import contextlib
@@ -25,7 +27,7 @@ import subprocess
 import tempfile
 import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -38,18 +40,18 @@ import torch
 
 import softstack
 from softstack.errors import BadInput
-from softstack.lab.runs.disk import read, sync, write_all
+from softstack.lab import plugins
+from softstack.lab.runs.disk import read, sync
 from softstack.lab.runs.disk import write as write
-from softstack.lab.training import resume
-from softstack.lab.training.conditions import NUMERICS, Condition, build, shapes
-from softstack.lab.training.resume import State
-from softstack.lab.training.train import Epoch, Trial, over
-from softstack.networks import BufferedStackRNN, StackRNN
+from softstack.lab.training import checkpoints
+from softstack.lab.training.conditions import NUMERICS, Condition, Network, build, shapes
+from softstack.lab.training.epochs import Epoch
+from softstack.lab.training.train import Trial
 
-HASHED = ("config.toml", "metrics.jsonl", "model.safetensors", "trainer.safetensors")
+HASHED = ("config.toml", "metrics.jsonl", "model.safetensors")
 FILES = (*HASHED, "result.json", "provenance.json")
 MOST_TEXT = 64 * 1024  # bytes of a file of text whose length does not depend on the epochs
-MOST_LINE = 256  # bytes an epoch
+MOST_LINE = 256  # bytes of metrics.jsonl for each epoch
 Files = dict[str, bytes]  # what a directory holds, by name
 
 
@@ -60,16 +62,28 @@ class Run(NamedTuple):
     condition: Condition
     seed: int
     result: dict[str, Any]
-    epochs: list[dict[str, float]]
+    epochs: list[Epoch]
     provenance: dict[str, Any]
 
 
+def folders(root: Path, condition: Condition) -> list[Path]:
+    """Those that there are of a condition; the one that it would have if there is none."""
+    paths = [root / name for name in condition.names]
+    return [path for path in paths if path.is_dir()] or paths[:1]
+
+
+def _place(root: Path, condition: Condition, name: str) -> Path:
+    """Where something of a condition is; where it would be if it is not there."""
+    paths = [folder / name for folder in folders(root, condition)]
+    return next((path for path in paths if path.exists()), paths[0])
+
+
 def place(root: Path, condition: Condition, seed: int) -> Path:
-    return root / condition.name / f"seed-{seed}"
+    return _place(root, condition, f"seed-{seed}")
 
 
-def unfinished(root: Path, condition: Condition, seed: int) -> Path:
-    return root / condition.name / f"seed-{seed}.unfinished"
+def unfinished_place(root: Path, condition: Condition, seed: int) -> Path:
+    return _place(root, condition, f"seed-{seed}.unfinished")
 
 
 def finished(root: Path, condition: Condition, seed: int) -> bool:
@@ -90,28 +104,28 @@ def save(root: Path, trial: Trial) -> Path:
 def put(root: Path, condition: Condition, trials: dict[int, Files]) -> None:
     """Write the directories of many trials of a condition, by seed: each whole or not there.
 
-    All are written before the first is waited for, so that the disk can bring them home together.
+    All are written before the first is waited for, so that the disk can take them together.
     """
-    parent = root / condition.name
+    parent = folders(root, condition)[0]
     parent.mkdir(parents=True, exist_ok=True)
-    made: dict[int, Path] = {}
+    temporaries: dict[int, Path] = {}
     try:
         for seed, contents in trials.items():
             if not finished(root, condition, seed):
-                made[seed] = Path(tempfile.mkdtemp(prefix=f".seed-{seed}-", dir=parent))
+                path = temporaries[seed] = Path(tempfile.mkdtemp(prefix=f".seed-{seed}-", dir=parent))
                 for name, content in contents.items():
-                    (made[seed] / name).write_bytes(content)
-                os.chmod(made[seed], 0o755)
-        sync(temporary / name for temporary in made.values() for name in FILES)
-        sync(made.values())
-        for seed, temporary in made.items():
-            _into_place(root, condition, seed, temporary)
+                    (path / name).write_bytes(content)
+                os.chmod(path, 0o755)
+        sync(path / name for path in temporaries.values() for name in FILES)
+        sync(temporaries.values())
+        for seed, path in temporaries.items():
+            _into_place(root, condition, seed, path)
     finally:
-        for temporary in made.values():
-            shutil.rmtree(temporary, ignore_errors=True)
+        for path in temporaries.values():
+            shutil.rmtree(path, ignore_errors=True)
     sync([parent])
     for seed in trials:
-        shutil.rmtree(unfinished(root, condition, seed), ignore_errors=True)
+        shutil.rmtree(unfinished_place(root, condition, seed), ignore_errors=True)
 
 
 def _into_place(root: Path, condition: Condition, seed: int, temporary: Path) -> None:
@@ -128,45 +142,12 @@ def _into_place(root: Path, condition: Condition, seed: int, temporary: Path) ->
         temporary.rename(path)
 
 
-def keep(root: Path, condition: Condition, states: dict[int, State]) -> None:
-    """Write trials in the middle of their training down, each at once or not at all."""
-    contents = {}
-    for seed, state in states.items():
-        path = unfinished(root, condition, seed)
-        if not path.is_dir():
-            path.mkdir(parents=True, exist_ok=True)
-            contents[path / "config.toml"] = _config(condition, seed)
-        contents[path / "trainer.safetensors"] = resume.dumps(state)
-        contents[path / "metrics.jsonl"] = _metrics(state.epochs)  # for whoever looks; nothing reads it back
-    write_all(contents)
-
-
-def begun(root: Path, condition: Condition, seed: int) -> State | None:
-    """Where an unfinished trial was; None if there is none. What was damaged is said in a sentence."""
-    path = unfinished(root, condition, seed) / "trainer.safetensors"
-    try:
-        content = read(path, resume.most_bytes(condition))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    state = resume.loads(content, condition, str(path))
-    if over([Epoch(*epoch) for epoch in state.epochs], condition):
-        raise BadInput(f"{path} is of a trial whose training was over: it was damaged")
-    return state
-
-
-def resumable(root: Path, condition: Condition, seed: int) -> State | None:
-    """As `begun`, but what was damaged is as good as not there."""
-    try:
-        return begun(root, condition, seed)
-    except BadInput:
-        return None
-
-
 def sweep_up(root: Path, conditions: Iterable[Condition]) -> None:
     """Remove what a kill left half written. Only for who has claimed the conditions."""
     for condition in conditions:
-        for path in (root / condition.name).glob(".seed-*"):
-            shutil.rmtree(path, ignore_errors=True)
+        for folder in folders(root, condition):
+            for path in folder.glob(".seed-*"):
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def files(trial: Trial) -> Files:
@@ -174,10 +155,9 @@ def files(trial: Trial) -> Files:
     weights = {name: w.contiguous().cpu() for name, w in trial.weights.items()}
     device = next(iter(trial.weights.values())).device.type
     hashed = {
-        "config.toml": _config(trial.condition, trial.seed),
-        "metrics.jsonl": _metrics(trial.epochs),
+        "config.toml": config(trial.condition, trial.seed),
+        "metrics.jsonl": metrics(trial.epochs),
         "model.safetensors": safetensors.torch.save(weights),
-        "trainer.safetensors": resume.dumps(trial.state),
     }
     result = {
         "condition": trial.condition.name,
@@ -187,7 +167,9 @@ def files(trial: Trial) -> Files:
         "test": trial.test,
         "sha256": {name: digest(content) for name, content in hashed.items()},
     }
-    source = {**provenance(device), "seconds": trial.seconds}
+    c = trial.condition
+    own = [plugin._asdict() for plugin in plugins.needed(c.task, c.memory, c.controller)]
+    source = {**provenance(device), "plugins": own, "seconds": trial.seconds}
     return {**hashed, "result.json": _json(result), "provenance.json": _json(source)}
 
 
@@ -195,13 +177,14 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _config(condition: Condition, seed: int) -> bytes:
-    config = {"softstack": softstack.__version__, "numerics": NUMERICS, "seed": seed}
-    return tomli_w.dumps({**config, "condition": asdict(condition)}).encode()
+def config(condition: Condition, seed: int) -> bytes:
+    """Every field, for whoever reads it; the condition is known by those that differ from their defaults."""
+    about = {"softstack": softstack.__version__, "numerics": NUMERICS, "seed": seed}
+    return tomli_w.dumps({**about, "condition": asdict(condition)}).encode()
 
 
-def _metrics(epochs: Sequence[tuple[float, float]]) -> bytes:
-    lines = [{"epoch": n, "loss": loss, "dev": dev} for n, (loss, dev) in enumerate(epochs, 1)]
+def metrics(epochs: Sequence[Epoch]) -> bytes:
+    lines = [{"epoch": n, "loss": epoch.loss, "dev": epoch.dev} for n, epoch in enumerate(epochs, 1)]
     return "".join(json.dumps(line) + "\n" for line in lines).encode()
 
 
@@ -228,52 +211,48 @@ def load(path: Path) -> Run:
 
 
 def _load(path: Path) -> Run:
-    found = {"config.toml": read(path / "config.toml", MOST_TEXT)}
-    config = tomllib.loads(found["config.toml"].decode())
-    numerics, seed, given = config["numerics"], config["seed"], dict(config["condition"])
+    contents = {"config.toml": read(path / "config.toml", MOST_TEXT)}
+    about = tomllib.loads(contents["config.toml"].decode())
+    numerics, seed, values = about["numerics"], about["seed"], dict(about["condition"])
     if numerics != NUMERICS:
         raise BadInput(
             f"{path} was made by version {numerics} of the numerics and this softstack has {NUMERICS}: "
             "train it again with this one"
         )
-    names = {field.name for field in fields(Condition)}
-    if names > set(given):
-        absent = sorted(names - set(given))
-        raise BadInput(f"{path / 'config.toml'} lacks {', '.join(absent)}: it was damaged")
-    condition = Condition.from_dict(given, str(path / "config.toml"))
+    if "task" not in values:
+        raise KeyError("task")
+    source = dict(json.loads(read(path / "provenance.json", MOST_TEXT)))
+    plugins.require(values, source.get("plugins", ()), str(path))
+    condition = Condition.from_dict(values, str(path / "config.toml"))
     result = json.loads(read(path / "result.json", MOST_TEXT))
     sums = dict(result.pop("sha256"))
-    if (result["condition"], result["seed"]) != (condition.name, seed) or not 0 <= seed == int(seed):
+    if result["condition"] not in condition.names or result["seed"] != seed or not 0 <= seed == int(seed):
         raise BadInput(
             f"{path} holds the configuration of one trial and the result of another: train it again"
         )
-    for name, most in (
-        ("metrics.jsonl", MOST_LINE * condition.max_epochs),
-        ("model.safetensors", resume.most_bytes(condition)),
-        ("trainer.safetensors", resume.most_bytes(condition)),
-    ):
-        found[name] = read(path / name, most)
+    contents["metrics.jsonl"] = read(path / "metrics.jsonl", MOST_LINE * condition.max_epochs)
+    contents["model.safetensors"] = read(path / "model.safetensors", checkpoints.most_bytes(condition))
     for name in HASHED:
-        if digest(found[name]) != sums[name]:
+        if digest(contents[name]) != sums[name]:
             raise BadInput(f"{path / name} is not what was written: it was damaged, train it again")
-    epochs = [json.loads(line) for line in found["metrics.jsonl"].decode().splitlines()]
+    lines = [json.loads(line) for line in contents["metrics.jsonl"].decode().splitlines()]
+    epochs = [Epoch(line["loss"], line["dev"]) for line in lines]
     if len(epochs) != result["epochs"] or not all(0 <= result[split] <= 1 for split in ("dev", "test")):
         raise BadInput(f"{path / 'result.json'} is not what was written: it was damaged, train it again")
-    source = json.loads(read(path / "provenance.json", MOST_TEXT))
-    return Run(path, condition, seed, result, epochs, dict(source))
+    return Run(path, condition, seed, result, epochs, source)
 
 
-def network(run: Run) -> StackRNN | BufferedStackRNN:
+def network(run: Run) -> Network:
     """The trained network. Names, kinds and shapes are compared before any weight is read."""
     path = run.path / "model.safetensors"
     expected = {name: ("F32", list(shape)) for name, shape in shapes(run.condition).items()}
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-            found = {name: (part.get_dtype(), part.get_shape()) for name, part in slices.items()}
-            if found != expected:
-                raise BadInput(f"{path} holds {found}, but its condition needs {expected}: train it again")
-            weights = {name: file.get_tensor(name) for name in found}
+            header = {name: (part.get_dtype(), part.get_shape()) for name, part in slices.items()}
+            if header != expected:
+                raise BadInput(f"{path} holds {header}, but its condition needs {expected}: train it again")
+            weights = {name: file.get_tensor(name) for name in header}
     except safetensors.SafetensorError as error:
         raise BadInput(f"{path} cannot be read ({error}): it was damaged, train it again") from None
     built = build(run.condition)

@@ -1,9 +1,8 @@
-"""How the work is done: each block of trials on a worker of its own, and again elsewhere if that one dies.
+"""How the work is done: each block of trials on a worker, and again on another one if that one dies.
 
-The unit of work is (condition, block of seeds), trained as a population. Workers return finished trials, and
-a thread of the driver saves them while the next block trains. A worker that sees the run root keeps
-unfinished ones there, by rename alone. It has one block at a time, so that a death is known to be that
-block's; who kills three workers has failed, and the others go on.
+Workers return finished trials, and a thread of the driver saves them while the next block trains. A worker
+that sees the run root keeps unfinished ones there, by rename alone. It has one block at a time, so that its
+death is known to be that block's fault. A block that kills three workers has failed, and the others go on.
 """
 
 import asyncio
@@ -23,28 +22,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
-
 from softstack.errors import BadInput
+from softstack.lab import plugins
 from softstack.lab.runs import store
-from softstack.lab.sweeps import workers as clusters
+from softstack.lab.sweeps import workers
+from softstack.lab.sweeps.units import Unit, begun_trials, device, parts, work
 from softstack.lab.sweeps.workers import Engine
-from softstack.lab.training import resume
-from softstack.lab.training.conditions import Condition
-from softstack.lab.training.train import Report, train
+from softstack.lab.training import checkpoints
 
 MOST_ATTEMPTS = 3
 TICK = 0.5  # seconds from one look at the workers to the next
 FATAL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # the run root takes no more: nothing else will go better
 
 
-class Unit(NamedTuple):
-    condition: Condition
-    seeds: tuple[int, ...]
-
-
 class Done(NamedTuple):
-    """A block whose trials are in their directories, and the seconds that it took to make them."""
+    """A block whose trials are in their directories, and the seconds that their training took."""
 
     unit: Unit
     seconds: float
@@ -60,71 +52,37 @@ class Failure(NamedTuple):
 Progress = Callable[[Unit, int, int], None]  # (unit, epoch, trials still training)
 
 
-def device(name: Any = 0) -> str:
-    """The CPU, or the GPU of the worker of this name: workers are numbered."""
-    if not torch.cuda.is_available():
-        return "cpu"
-    return f"cuda:{(name if isinstance(name, int) else 0) % torch.cuda.device_count()}"
-
-
 def run(units: Sequence[Unit], engine: Engine, root: Path, progress: Progress) -> Iterator[Done | Failure]:
     """Train each unit into its run directories; gives them in the order in which they end."""
-    clusters.check(engine)
+    workers.check(engine)
     if engine.where == "inline":
         for unit in units:
             for part in parts(root, unit):
-                states = [store.resumable(root, part.condition, seed) for seed in part.seeds]
-                begun = [state for state in states if state]
-                made, seconds = work(part, begun, root, engine.every, partial(progress, part), device())
-                store.put(root, part.condition, made)
+                begun = begun_trials(root, part)
+                trials, seconds = work(part, begun, root, engine.every, partial(progress, part), device())
+                store.put(root, part.condition, trials)
                 yield Done(part, seconds)
     elif units:
         yield from _distributed(units, engine, root, progress)
 
 
-def parts(root: Path, unit: Unit) -> list[Unit]:
-    """What is left of a unit, as units of trials that are in step."""
-    groups: dict[int, list[int]] = {}
-    for seed in unit.seeds:
-        if not store.finished(root, unit.condition, seed):
-            state = store.resumable(root, unit.condition, seed)
-            groups.setdefault(len(state.epochs) if state else 0, []).append(seed)
-    return [Unit(unit.condition, tuple(seeds)) for seeds in groups.values()]
-
-
-def work(
-    unit: Unit,
-    begun: Sequence[resume.State],
-    root: Path | None,
-    every: float,
-    report: Report,
-    where: str,
-) -> tuple[dict[int, store.Files], float]:
-    """Train a block: what its directories should hold, and the seconds that it took. With a root, trials
-    that are not finished yet are kept there."""
-    began = time.perf_counter()
-    keep = partial(store.keep, root, unit.condition) if root else None
-    trials = train(*unit, where, report, begun=begun, checkpoint=keep, every=every)
-    made = {trial.seed: store.files(trial) for trial in trials}
-    return made, time.perf_counter() - began
-
-
 def _remote(
-    number: int, unit: Unit, begun: list[bytes], root: str, token: str, every: float
-) -> tuple[dict[int, store.Files], float]:
-    """What a worker does. Whether it sees the run root it knows by a file that the driver put there."""
+    number: int, unit: Unit, begun: list[bytes], root: str, token: str, every: float,
+    sent: list[plugins.Source],
+) -> tuple[dict[int, store.Files], float]:  # fmt: skip
+    """What a worker does. By a file that the driver put there it knows whether it sees the run root."""
     from distributed import get_worker
 
-    torch.set_num_threads(1)
+    plugins.receive(sent)
     worker = get_worker()
-    states = [resume.loads(content, unit.condition, "a state from the driver") for content in begun]
+    trials = [checkpoints.loads(content, unit.condition, "a checkpoint from the driver") for content in begun]
     shared = Path(root) if (Path(root) / _token(token)).is_file() else None
 
     def report(epoch: int, left: int) -> None:
         worker.log_event(token, (number, epoch, left))
 
     report(0, len(unit.seeds))  # everything is imported
-    return work(unit, states, shared, every, report, device(worker.name))
+    return work(unit, trials, shared, every, report, device(worker.name))
 
 
 def _token(token: str) -> str:
@@ -149,7 +107,7 @@ def _shared(root: Path) -> Iterator[str]:
 
 
 class _Task(NamedTuple):
-    unit: Unit  # what is asked for
+    unit: Unit
     log: tuple[str, ...]  # a line or more for each attempt that failed
 
 
@@ -167,7 +125,7 @@ def _distributed(
     waiting = deque(_Task(unit, ()) for unit in units)
     with (
         _shared(root) as token,
-        clusters.client(engine, len(units)) as client,
+        workers.client(engine, len(units)) as client,
         futures.ThreadPoolExecutor(1) as saver,
     ):
         yield from _dispatch(waiting, client, saver, engine, root, token, progress)
@@ -177,21 +135,21 @@ def _dispatch(
     waiting: deque[_Task], client: Any, saver: futures.Executor, engine: Engine, root: Path, token: str,
     progress: Progress,
 ) -> Iterator[Done | Failure]:  # fmt: skip
-    """Keeps the workers busy, while `saver` fetches what they made and writes it."""
+    """Keeps the workers busy, while `saver` fetches finished trials and writes them."""
     events: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
     # (attempt, the worker's future, the saver's, or (epoch, trials left))
     client.subscribe_topic(token, lambda event: events.put((event[1][0], event[1][1:])))
     running: dict[int, _Attempt] = {}
     saving: dict[int, _Attempt] = {}
     shunned: set[str] = set()
-    number, looked, workers = 0, -TICK, set[str]()
+    number, looked, alive = 0, -TICK, set[str]()
 
     def news_of(number: int) -> Callable[[Any], None]:
-        return lambda what: events.put((number, what))
+        return lambda news: events.put((number, news))
 
-    def ended(attempt: _Attempt, what: str) -> Iterator[Failure]:
+    def ended(attempt: _Attempt, reason: str) -> Iterator[Failure]:
         """An attempt came to nothing: once more, or not."""
-        log = (*attempt.task.log, f"attempt {len(attempt.task.log) + 1}, on {attempt.worker}: {what}")
+        log = (*attempt.task.log, f"attempt {len(attempt.task.log) + 1}, on {attempt.worker}: {reason}")
         if len(log) < MOST_ATTEMPTS:
             waiting.append(_Task(attempt.part, log))
         else:
@@ -199,38 +157,38 @@ def _dispatch(
 
     while waiting or running or saving:
         now = time.monotonic()
-        if now - looked >= TICK or not workers:
+        if now - looked >= TICK or not alive:
             looked = now
-            workers = _workers(client, engine) - shunned
+            alive = _alive(client, engine) - shunned
             for key, attempt in list(running.items()):
-                if attempt.worker not in workers or now - attempt.heard > engine.stall:
+                if attempt.worker not in alive or now - attempt.heard > engine.stall:
                     del running[key]
                     attempt.future.cancel()
-                    if attempt.worker in workers:
+                    if attempt.worker in alive:
                         shunned.add(attempt.worker)
                         _end(client, attempt.worker)
                         yield from ended(attempt, f"no epoch for {engine.stall:g} seconds: taken to hang")
                     else:
                         yield from ended(attempt, "the worker died")
-        for worker in workers - shunned - {attempt.worker for attempt in running.values()}:
+        for worker in alive - shunned - {attempt.worker for attempt in running.values()}:
             if saving and waiting and waiting[0].log:
                 break  # what killed a worker once must not take finished trials with another
-            part, done = _next(waiting, root)
+            task, done = _next(waiting, root)
             yield from done
-            if part is None:
+            if task is None:
                 break
             number += 1
-            future = _submit(client, number, part.unit, worker, engine, root, token)
+            future = _submit(client, number, task.unit, worker, engine, root, token)
             future.add_done_callback(news_of(number))
-            running[number] = _Attempt(part, part.unit, future, worker, time.monotonic())
+            running[number] = _Attempt(task, task.unit, future, worker, time.monotonic())
         if not (waiting or running or saving):
             break  # without waiting for news that nobody will send
         try:
-            key, what = events.get(timeout=TICK)
+            key, news = events.get(timeout=TICK)
         except queue.Empty:
             continue
-        if isinstance(what, futures.Future):
-            attempt, seconds = saving.pop(key), what.result()
+        if isinstance(news, futures.Future):
+            attempt, seconds = saving.pop(key), news.result()
             if seconds is None:
                 yield from ended(attempt, "the worker died before it handed its trials over")
             else:
@@ -240,23 +198,23 @@ def _dispatch(
         if attempt_or_none is None:
             continue  # of an attempt that was given up
         attempt = attempt_or_none
-        if what is not attempt.future:
+        if news is not attempt.future:
             running[key] = attempt._replace(heard=time.monotonic())
-            if what[0] > 0:
-                progress(attempt.part, *what)
+            if news[0] > 0:
+                progress(attempt.part, *news)
             continue
         del running[key]
-        if what.status == "finished":
+        if news.status == "finished":
             saving[key] = attempt
             saver.submit(_save, attempt, root).add_done_callback(news_of(key))
-        elif what.status == "error":
-            yield from _error(attempt, what.exception(), what.traceback(), ended)
+        elif news.status == "error":
+            yield from _error(attempt, news.exception(), news.traceback(), ended)
         else:
-            yield from ended(attempt, f"the work was {what.status}")
+            yield from ended(attempt, f"the work was {news.status}")
 
 
 def _next(waiting: deque[_Task], root: Path) -> tuple[_Task | None, list[Done]]:
-    """The next work to hand out, in step; and units that turn out to be done, by a worker that died later."""
+    """The next work to hand out; and units that turn out to be done, by a worker that died later."""
     done = []
     while waiting:
         task = waiting.popleft()
@@ -271,24 +229,23 @@ def _next(waiting: deque[_Task], root: Path) -> tuple[_Task | None, list[Done]]:
 
 
 def _submit(client: Any, number: int, unit: Unit, worker: str, engine: Engine, root: Path, token: str) -> Any:
-    states = [store.resumable(root, unit.condition, seed) for seed in unit.seeds]
-    begun = [resume.dumps(state) for state in states if state]
+    begun = [checkpoints.dumps(checkpoint) for checkpoint in begun_trials(root, unit)]
     return client.submit(
-        _remote, number, unit, begun, str(root.absolute()), token, engine.every,
+        _remote, number, unit, begun, str(root.absolute()), token, engine.every, plugins.sources(),
         pure=False, workers=[worker], allow_other_workers=False,
     )  # fmt: skip
 
 
 def _save(attempt: _Attempt, root: Path) -> float | None:
-    """Write what a worker made: the seconds that this took it; None if it is gone, and all with it."""
+    """Write what a worker trained: the seconds that it took; None if it is gone, and all with it."""
     from distributed.scheduler import KilledWorker
 
     try:
-        made, seconds = attempt.future.result(timeout=60)
+        trials, seconds = attempt.future.result(timeout=60)
     except (KilledWorker, futures.CancelledError, asyncio.CancelledError, TimeoutError, OSError):
         attempt.future.cancel()
         return None
-    store.put(root, attempt.part.condition, made)
+    store.put(root, attempt.part.condition, trials)
     return float(seconds)
 
 
@@ -297,13 +254,13 @@ def _error(
 ) -> Iterator[Failure]:
     if isinstance(error, OSError) and error.errno in FATAL:
         raise error
-    if isinstance(error, BadInput):  # a person has to mend it
+    if isinstance(error, BadInput):  # which only a person can mend
         yield Failure(attempt.part, f"{error}\n")
         return
     yield from ended(attempt, "".join(traceback.format_exception(type(error), error, trace)))
 
 
-def _workers(client: Any, engine: Engine) -> set[str]:
+def _alive(client: Any, engine: Engine) -> set[str]:
     with suppress(OSError):
         if client.status == "running" and "workers" in (info := client.scheduler_info(n_workers=-1)):
             return set(info["workers"])
@@ -313,7 +270,7 @@ def _workers(client: Any, engine: Engine) -> set[str]:
 
 
 def _end(client: Any, worker: str) -> None:
-    """Have a worker that hangs killed by its nanny, who then starts another. One without is left alone."""
+    """Have a worker that hangs killed by its nanny, which then starts another. One without is left alone."""
     client.run(_kill, workers=[worker], nanny=True, on_error="ignore")
 
 

@@ -1,4 +1,4 @@
-"""Sweeps, run: what is asked for and not there yet is trained, saved, and shown as it comes."""
+"""How a sweep is run: what is asked for and not there yet is trained, saved, and shown as it comes."""
 
 import json
 import math
@@ -9,16 +9,17 @@ from typing import NamedTuple
 
 import torch
 
-from softstack import fused, kernels
 from softstack.errors import BadInput
-from softstack.lab.runs import disk, store
-from softstack.lab.sweeps import plans as sweeps
-from softstack.lab.sweeps import tally
-from softstack.lab.sweeps import workers as clusters
-from softstack.lab.sweeps.engine import Failure, Unit, run
+from softstack.lab import tasks
+from softstack.lab.runs import disk, store, unfinished
+from softstack.lab.sweeps import plans, tally, workers
+from softstack.lab.sweeps.engine import Failure, run
 from softstack.lab.sweeps.plans import Sweep
+from softstack.lab.sweeps.units import Unit
 from softstack.lab.sweeps.workers import Engine
 from softstack.lab.training.conditions import Condition, build, shapes
+from softstack.lab.training.population import kernel_for
+from softstack.words import counted
 
 BLOCKS = {"cpu": 50, "cuda": 1000}  # trials that train best together
 LEAST = 10  # trials below which a block costs more than it gains in balance
@@ -29,7 +30,7 @@ class Outcome(NamedTuple):
     trained: int
     failed: list[Path]  # records of blocks that were given up
     seconds: float = 0.0  # that it took, by the clock on the wall
-    work: float = 0.0  # seconds of making trials, of all workers together
+    work: float = 0.0  # seconds of training, of all workers together
 
 
 def train_missing(
@@ -37,10 +38,11 @@ def train_missing(
 ) -> int:
     """Train the trials that `root` does not have, all of them: how many those were."""
     sweep = Sweep(name, tuple(conditions), tuple(seeds))
-    done = run_sweep(root, sweep, Engine(where))
-    if done.failed:
-        raise BadInput(f"{len(done.failed)} blocks of trials failed: see {', '.join(map(str, done.failed))}")
-    return done.trained
+    outcome = run_sweep(root, sweep, Engine(where))
+    if outcome.failed:
+        blocks, records = counted(len(outcome.failed), "block"), ", ".join(map(str, outcome.failed))
+        raise BadInput(f"{blocks} of trials failed: see {records}")
+    return outcome.trained
 
 
 def run_sweep(
@@ -51,11 +53,11 @@ def run_sweep(
     sink: Callable[[store.Run], None] | None = None,
 ) -> Outcome:
     """Train what `root` does not have of a sweep. What fails is recorded, and the rest goes on."""
-    clusters.check(engine)
+    workers.check(engine)
     concerned = [c for c in sweep.conditions if missing(root, c, sweep.seeds)]
     if not concerned:
         return Outcome(0, [])
-    clusters.reach(engine)
+    workers.reach(engine)
     root.mkdir(parents=True, exist_ok=True)
     with disk.claimed(root, [*(c.name for c in concerned), f"{PLANS}/{plan_name(sweep)}"]):
         store.sweep_up(root, concerned)
@@ -63,7 +65,7 @@ def run_sweep(
         _tell_of_damage(root, left, say)
         plan = root / PLANS / plan_name(sweep)
         plan.parent.mkdir(exist_ok=True)
-        disk.write(plan.with_suffix(".toml"), sweeps.dumps(sweep))
+        disk.write(plan.with_suffix(".toml"), plans.dumps(sweep))
         count = sum(map(len, left.values()))
         counts = tally.Tally(sweep.trials, sweep.trials - count)
         failed = []
@@ -96,13 +98,13 @@ def blocks(left: dict[Condition, tuple[int, ...]], engine: Engine) -> list[Unit]
     """Work in pieces: large enough to train well together, and smaller towards the end, so that all workers
     come to it at about the same time."""
     where = "cuda" if torch.cuda.is_available() else "cpu"
-    workers = engine.workers or (os.cpu_count() or 1 if engine.where in ("local", "inline") else 8)
+    count = engine.workers or (os.cpu_count() or 1 if engine.where in ("local", "inline") else 8)
     after = sum(map(len, left.values()))
     units = []
     for condition, seeds in left.items():
         alone = where == "cpu" and not exact(condition)
         while seeds:
-            size = 1 if alone else min(BLOCKS[where], max(LEAST, math.ceil(after / (4 * workers))))
+            size = 1 if alone else min(BLOCKS[where], max(LEAST, math.ceil(after / (4 * count))))
             units.append(Unit(condition, seeds[:size]))
             after -= len(units[-1].seeds)
             seeds = seeds[size:]
@@ -112,32 +114,36 @@ def blocks(left: dict[Condition, tuple[int, ...]], engine: Engine) -> list[Unit]
 def exact(condition: Condition) -> bool:
     """Whether a trial has the same bits whoever trains beside it: the fused kernels see to that."""
     shapes(condition)  # what is far too large is refused here
-    network = build(condition, device="meta")
-    x = torch.zeros(1, 1, 1, 1)
-    reason = fused.why_not(network.cell, x, 1, return_trace=False)
-    return kernels.choose("auto", x, reason) != "reference"
+    x = torch.zeros(1, 1, len(tasks.find(condition.task).alphabet))
+    return kernel_for(build(condition, device="meta"), x) != "reference"
 
 
 def record(root: Path, failure: Failure) -> Path:
     """Write down why a block was given up. It is tried again when its sweep is run again."""
     condition, seeds = failure.unit
-    path = root / condition.name / f"failed-{seeds[0]}.json"
+    path = store.folders(root, condition)[0] / f"failed-{seeds[0]}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    said = {"condition": condition.name, "seeds": seeds, "log": failure.log.splitlines()}
-    disk.write(path, json.dumps(said, indent=2).encode() + b"\n")
+    content = {"condition": condition.name, "seeds": seeds, "log": failure.log.splitlines()}
+    disk.write(path, json.dumps(content, indent=2).encode() + b"\n")
     return path
+
+
+def records(root: Path, condition: Condition) -> list[Path]:
+    """Of its blocks that were given up."""
+    folders = store.folders(root, condition)
+    return [path for folder in folders for path in sorted(folder.glob("failed-*.json"))]
 
 
 def _tell_of_damage(root: Path, left: dict[Condition, tuple[int, ...]], say: Callable[[str], None]) -> None:
     """Trials that are there and cannot be read are made again; whoever asked is told."""
     for condition, seeds in left.items():
-        for old in (root / condition.name).glob("failed-*.json"):
-            old.unlink()
+        for record in records(root, condition):
+            record.unlink()
         for seed in seeds:
             path = store.place(root, condition, seed)
             try:
                 if path.exists():
                     store.load(path)
-                store.begun(root, condition, seed)
+                unfinished.begun(root, condition, seed)
             except BadInput as error:
                 say(f"{error}; it is trained again")

@@ -61,34 +61,33 @@ class Sweep(NamedTuple):
 def load(path: Path) -> Sweep:
     """A sweep from its file, or a sentence on what is wrong with that."""
     try:
-        given = tomllib.loads(read(path, MOST_BYTES).decode())
+        content = tomllib.loads(read(path, MOST_BYTES).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadInput(
             f"{path} is not TOML ({error}): see `softstack sweep --help` for what it should say"
         ) from None
-    return parse(given, path.stem, str(path))
+    return parse(content, path.stem, str(path))
 
 
-def parse(given: dict[str, Any], name: str, source: str) -> Sweep:
-    for key in given:
+def parse(content: dict[str, Any], name: str, source: str) -> Sweep:
+    for key in content:
         if key not in KEYS:
             raise unknown(f"key in {source},", key, KEYS)
-    sampled = [kind for kind in SAMPLERS if kind in given]
+    sampled = [kind for kind in SAMPLERS if kind in content]
     if len(sampled) > 1:
         raise BadInput(f"{source} has [random] and [sobol]: keep one of them")
-    listed = given.get("condition", [{}])
-    fixed = [_table(each, f"[condition] in {source}") for each in listed] if _lists(listed) else [
-        _table(listed, f"[condition] in {source}")
-    ]  # fmt: skip
-    product = _product(_table(given.get("product", {}), f"[product] in {source}"), source)
+    listed = content.get("condition", [{}])
+    tables = listed if _is_list(listed) else [listed]
+    fixed = [_table(table, f"[condition] in {source}") for table in tables]
+    product = _product(_table(content.get("product", {}), f"[product] in {source}"), source)
     count = len(fixed) * math.prod(len(values) for values in product.values())
     samples: list[dict[str, Any]] = [{}]
     if sampled:
         (kind,) = sampled
         samples = _samples(
-            _table(given[kind], f"[{kind}] in {source}"), SAMPLERS[kind], f"[{kind}] in {source}", count
+            _table(content[kind], f"[{kind}] in {source}"), SAMPLERS[kind], f"[{kind}] in {source}", count
         )
-    seeds = _seeds(given.get("seeds", 1), source)
+    seeds = _seeds(content.get("seeds", 1), source)
     trials = count * len(samples) * len(seeds)
     if not 0 < trials <= MOST_TRIALS:
         raise BadInput(f"{source} asks for {trials} trials: between 1 and {MOST_TRIALS} can be run")
@@ -96,53 +95,52 @@ def parse(given: dict[str, Any], name: str, source: str) -> Sweep:
         dict(zip(product, values, strict=True)) for values in itertools.product(*product.values())
     ]
     conditions = [
-        Condition.from_dict(_merged((one, combination, sample), source), source)
-        for one in fixed
+        Condition.from_dict(_merged((table, combination, sample), source), source)
+        for table in fixed
         for combination in combinations
         for sample in samples
     ]
-    slurm = _table(given.get("slurm", {}), f"[slurm] in {source}")
+    slurm = _table(content.get("slurm", {}), f"[slurm] in {source}")
     return Sweep(name, tuple(dict.fromkeys(conditions)), seeds, slurm)
 
 
 def dumps(sweep: Sweep) -> bytes:
-    """The same sweep with each condition written out, as `load` reads it."""
+    """The same sweep with every condition written out, as `load` reads it."""
     listed = [asdict(condition) for condition in sweep.conditions]
     return tomli_w.dumps({"seeds": list(sweep.seeds), "condition": listed}).encode()
 
 
-def _lists(given: Any) -> bool:
-    return isinstance(given, list) and bool(given)
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) and bool(value)
 
 
-def _table(given: Any, where: str) -> dict[str, Any]:
-    if not isinstance(given, dict):
-        raise BadInput(f"{where} must be a table of fields and their values; got {given!r:.80}")
-    return given
+def _table(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise BadInput(f"{where} must be a table of fields and their values; got {value!r:.80}")
+    return value
 
 
-def _seeds(given: Any, source: str) -> tuple[int, ...]:
-    if type(given) is int:
-        given = {"first": 0, "count": given}
-    if isinstance(given, dict) and {"count"} <= set(given) <= {"first", "count"}:
-        first, count = given.get("first", 0), given["count"]
+def _seeds(value: Any, source: str) -> tuple[int, ...]:
+    span = {"first": 0, "count": value} if type(value) is int else value
+    if isinstance(span, dict) and {"count"} <= set(span) <= {"first", "count"}:
+        first, count = span.get("first", 0), span["count"]
         if type(first) is int and type(count) is int and first >= 0 and 0 < count <= MOST_TRIALS:
             return tuple(range(first, first + count))
-    elif isinstance(given, list) and given and all(type(seed) is int and seed >= 0 for seed in given):
-        return tuple(dict.fromkeys(given))
+    elif _is_list(value) and all(type(seed) is int and seed >= 0 for seed in value):
+        return tuple(dict.fromkeys(value))
     raise BadInput(
         f"seeds in {source} must be how many (at most {MOST_TRIALS}), a list of whole numbers from 0 on, or "
-        f"{{first = 100, count = 20}}; got {given!r:.80}"
+        f"{{first = 100, count = 20}}; got {value!r:.80}"
     )
 
 
-def _product(given: dict[str, Any], source: str) -> dict[str, list[Any]]:
-    for name, values in given.items():
+def _product(table: dict[str, Any], source: str) -> dict[str, list[Any]]:
+    for name, values in table.items():
         if name not in KINDS:
             raise unknown(f"field in [product] in {source},", name, KINDS)
-        if not _lists(values):
+        if not _is_list(values):
             raise BadInput(f"{name} in [product] in {source} must be a list of values; got {values!r:.80}")
-    return given
+    return table
 
 
 def _merged(parts: Sequence[dict[str, Any]], source: str) -> dict[str, Any]:
@@ -171,18 +169,18 @@ def _sobol(samples: int, dimensions: int, seed: int) -> np.ndarray[Any, Any]:
 SAMPLERS: dict[str, Sampler] = {"random": _uniform, "sobol": _sobol}
 
 
-def _samples(given: dict[str, Any], sampler: Sampler, where: str, times: int) -> list[dict[str, Any]]:
-    given = dict(given)
-    samples, seed = given.pop("samples", None), given.pop("seed", 0)
+def _samples(table: dict[str, Any], sampler: Sampler, where: str, times: int) -> list[dict[str, Any]]:
+    spreads = {name: value for name, value in table.items() if name not in ("samples", "seed")}
+    samples, seed = table.get("samples"), table.get("seed", 0)
     if type(samples) is not int or not 0 < samples <= MOST_TRIALS // times:
         raise BadInput(
             f"samples in {where} must say how many, at most {MOST_TRIALS // times}; got {samples!r:.80}"
         )
     if type(seed) is not int or not 0 <= seed < 2**63:
         raise BadInput(f"seed in {where} must be a whole number from 0 to 2^63 - 1; got {seed!r:.80}")
-    if not given:
+    if not spreads:
         raise BadInput(f"{where} names no field: write lines such as  hidden_size = {{low = 5, high = 40}}")
-    choosers = {name: _chooser(name, spread, where) for name, spread in given.items()}
+    choosers = {name: _chooser(name, spread, where) for name, spread in spreads.items()}
     points = sampler(samples, len(choosers), seed)
     return [
         {name: choose(u) for (name, choose), u in zip(choosers.items(), point, strict=True)}
@@ -194,7 +192,7 @@ def _chooser(name: str, spread: Any, where: str) -> Callable[[float], Any]:
     """From a number in [0, 1) to a value of the field."""
     if name not in KINDS:
         raise unknown(f"field in {where},", name, KINDS)
-    if _lists(spread):
+    if _is_list(spread):
         return lambda u: spread[int(u * len(spread))]
     kind = KINDS[name]
     number = (int,) if kind is int else (int, float)

@@ -1,14 +1,13 @@
 """How far sweeps are, as anyone can see who sees the run root."""
 
 import json
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from softstack.lab.runs import disk, store
 from softstack.lab.sweeps import jobs
-from softstack.lab.sweeps import plans as sweeps
+from softstack.lab.sweeps import plans as sweep_plans
 
 
 class Standing(NamedTuple):
@@ -20,7 +19,7 @@ class Standing(NamedTuple):
     running: int
     failed: int
     missing: int
-    rate: float | None  # trials a second, of a sweep that is running
+    rate: float | None  # trials per second, of a sweep that is running
     seconds_left: float | None
     records: list[str]  # of blocks that failed
 
@@ -32,7 +31,7 @@ def plans(root: Path) -> list[Path]:
 def read(plan: Path) -> Standing:
     """A sweep runs if its driver holds its claim, whatever any clock says."""
     root = plan.parent.parent
-    sweep = sweeps.load(plan)
+    sweep = sweep_plans.load(plan)
     done = {
         (condition.name, seed)
         for condition in sweep.conditions
@@ -40,11 +39,11 @@ def read(plan: Path) -> Standing:
         if store.finished(root, condition, seed)
     }
     failed: dict[Path, set[tuple[str, int]]] = {}
-    for path in _records(root, [condition.name for condition in sweep.conditions]):
-        with suppress(ValueError, KeyError, TypeError):
-            said = json.loads(disk.read(path, 1 << 20))
-            seeds = {(str(said["condition"]), int(seed)) for seed in said["seeds"]}
-            failed[path] = {each for each in seeds - done if each[1] in set(sweep.seeds)}
+    for condition in sweep.conditions:
+        for path in jobs.records(root, condition):
+            with suppress(ValueError, KeyError, TypeError):
+                seeds = {int(seed) for seed in json.loads(disk.read(path, 1 << 20))["seeds"]}
+                failed[path] = {(condition.name, seed) for seed in seeds & set(sweep.seeds)} - done
     count = len(set().union(*failed.values()))
     live: dict[str, Any] = {}
     if disk.is_claimed(root, f"{jobs.PLANS}/{plan.stem}"):
@@ -62,7 +61,3 @@ def read(plan: Path) -> Standing:
         live.get("seconds_left"),
         [str(path) for path, trials in failed.items() if trials],
     )
-
-
-def _records(root: Path, names: Iterable[str]) -> list[Path]:
-    return [path for name in names for path in sorted((root / name).glob("failed-*.json"))]

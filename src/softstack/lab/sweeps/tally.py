@@ -13,7 +13,9 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from softstack.lab.sweeps.engine import Done, Failure, Unit
+from softstack.lab.sweeps.engine import Done, Failure
+from softstack.lab.sweeps.units import Unit
+from softstack.words import counted
 
 REFRESH = 2.0  # seconds from one writing of the file to the next
 
@@ -26,7 +28,7 @@ class Tally:
     done: int
     failed: int = 0
     trained: int = 0
-    work: float = 0.0  # seconds of making trials, of all workers together
+    work: float = 0.0  # seconds of training, of all workers together
     running: dict[Unit, tuple[int, int]] = field(default_factory=dict)  # epoch, trials still training
     began: float = field(default_factory=time.monotonic)
 
@@ -56,7 +58,7 @@ class Tally:
 
     @property
     def rate(self) -> float:
-        """Trials a second, since the start."""
+        """Trials per second, since the start."""
         return (self.trained + self.stopped) / max(self.seconds, 1e-9)
 
     @property
@@ -113,7 +115,7 @@ def live(tally: Tally, file: Path) -> Iterator[Any]:
         def show() -> None:
             nonlocal written
             running = [f"{unit.condition.name} epoch {epoch}" for unit, (epoch, _) in tally.running.items()]
-            text = f", {len(running)} blocks running, {tally.failed} failed, {tally.rate:.1f}/s, "
+            text = f", {counted(len(running), 'block')} running, {tally.failed} failed, {tally.rate:.1f}/s, "
             text += f"{duration(tally.seconds_left)} left"
             name = running[-1] if running else "starting"
             bar.update(task, completed=tally.done + tally.stopped, description=name, text=text)

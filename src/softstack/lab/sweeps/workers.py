@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from softstack.errors import BadInput, unknown
-from softstack_command import one_thread, prepare
+from softstack_forks import one_thread, prepare
 
 SLURM = {"cores": 1, "processes": 1, "memory": "4GB", "walltime": "01:00:00"}
 SLURM_KEYS = (
@@ -31,7 +31,7 @@ class Engine(NamedTuple):
     """Where the work is done, and how patiently."""
 
     where: str = "local"  # local, inline, slurm, or tcp://host:port or tls://host:port
-    workers: int | None = None  # how many are started; a core (or a GPU) each if not said
+    workers: int | None = None  # how many are started; one per core (or GPU) if not said
     tls_ca: Path | None = None
     tls_cert: Path | None = None
     tls_key: Path | None = None
@@ -41,20 +41,20 @@ class Engine(NamedTuple):
 
 
 def check(engine: Engine) -> Engine:
-    """Refuse what no engine is called, before anything is done."""
+    """Refuse an unknown engine and unknown options, before anything is done."""
     if engine.where not in ("local", "inline", "slurm") and not engine.where.startswith(("tcp://", "tls://")):
         raise BadInput(
             f"unknown engine {engine.where!r}: accepted are local, inline, slurm and the address of a dask "
             "scheduler, tcp://host:port or tls://host:port"
         )
-    given = [path for path in (engine.tls_ca, engine.tls_cert, engine.tls_key) if path is not None]
-    if (given or engine.where.startswith("tls://")) and len(given) < 3:
+    paths = [path for path in (engine.tls_ca, engine.tls_cert, engine.tls_key) if path is not None]
+    if (paths or engine.where.startswith("tls://")) and len(paths) < 3:
         raise BadInput("TLS needs all of --tls-ca-file, --tls-cert and --tls-key")
-    if given and not engine.where.startswith("tls://"):
+    if paths and not engine.where.startswith("tls://"):
         raise BadInput(f"--engine {engine.where} does not use TLS: write tls://host:port")
-    for path in given:
+    for path in paths:
         with path.open("rb"):
-            pass  # a missing one is said here, by its name
+            pass  # the error for a missing one has its name
     for key in engine.slurm:
         if key not in SLURM_KEYS:
             raise unknown("key in [slurm],", key, SLURM_KEYS)
@@ -82,13 +82,13 @@ def _no_scheduler(engine: Engine, error: Exception) -> BadInput:
 def client(engine: Engine, most: int) -> Iterator[Any]:
     """A client of the cluster asked for; ours is started and ended. There is work for `most` workers."""
     kind = engine.where.split(":")[0]
-    with CLUSTERS[kind](engine, most) as made:
-        yield made
+    with CLUSTERS[kind](engine, most) as connected:
+        yield connected
 
 
 @contextmanager
 def _local(engine: Engine, most: int) -> Iterator[Any]:
-    """One single-threaded worker a core, or one a GPU; on loopback alone."""
+    """One single-threaded worker per core, or one per GPU; on loopback alone."""
     prepare()
     import dask
     import torch
@@ -102,10 +102,10 @@ def _local(engine: Engine, most: int) -> Iterator[Any]:
             n_workers=min(most, workers), threads_per_worker=1, host="127.0.0.1",
             dashboard_address="127.0.0.1:0", silence_logs="CRITICAL", memory_limit=0,
         ) as cluster,
-        Client(cluster) as made,
+        Client(cluster) as connected,
     ):  # fmt: skip
-        made.run(atexit.register, os._exit, 0)  # they hold nothing worth a second of taking torch apart
-        yield made
+        connected.run(atexit.register, os._exit, 0)  # they hold nothing worth a second of taking torch apart
+        yield connected
 
 
 @contextmanager
@@ -122,26 +122,26 @@ def _running(engine: Engine, most: int) -> Iterator[Any]:
             require_encryption=True,
         )
     try:
-        made = Client(engine.where, timeout="10s", security=security)
+        connected = Client(engine.where, timeout="10s", security=security)
     except (OSError, ValueError) as error:
         raise _no_scheduler(engine, error) from None
-    with made:
-        yield made
+    with connected:
+        yield connected
 
 
 def _certificates(folder: Path) -> Any:
     """Certificates for one cluster, in files that only we can read."""
     from distributed.security import Security
 
-    given = Security.temporary().get_tls_config_for_role("worker")
+    config = Security.temporary().get_tls_config_for_role("worker")
     paths = {}
     for name in ("ca_file", "cert", "key"):
         paths[name] = str(folder / f"{name}.pem")
         with open(os.open(paths[name], os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "w") as file:
-            file.write(given[name])
+            file.write(config[name])
     roles = ("client", "scheduler", "worker")
-    each = {f"tls_{role}_{part}": paths[part] for role in roles for part in ("cert", "key")}
-    return Security(tls_ca_file=paths["ca_file"], **each, require_encryption=True)
+    files = {f"tls_{role}_{part}": paths[part] for role in roles for part in ("cert", "key")}
+    return Security(tls_ca_file=paths["ca_file"], **files, require_encryption=True)
 
 
 @contextmanager
@@ -149,7 +149,7 @@ def slurm_cluster(engine: Engine) -> Iterator[Any]:
     """The cluster whose workers are jobs of SLURM; nothing is submitted before it is scaled.
 
     Its scheduler listens on the network, so it speaks TLS alone, with certificates made for the occasion.
-    Workers read them from a folder here, which must be on a disk that they see; it goes when we go.
+    Workers read them from a folder here, which must be on a disk that they see; it is removed at the end.
     """
     try:
         from dask_jobqueue.slurm import SLURMCluster
@@ -171,9 +171,9 @@ def slurm_cluster(engine: Engine) -> Iterator[Any]:
 def _slurm(engine: Engine, most: int) -> Iterator[Any]:
     from distributed import Client
 
-    with slurm_cluster(engine) as cluster, Client(cluster) as made:
+    with slurm_cluster(engine) as cluster, Client(cluster) as connected:
         cluster.scale(jobs=min(most, engine.workers or engine.slurm.get("jobs", 1)))
-        yield made
+        yield connected
 
 
 CLUSTERS: dict[str, Callable[[Engine, int], Any]] = {

@@ -1,13 +1,19 @@
-"""§4: the tasks. A new one is a file like the others here and a line in TASKS."""
+"""§4: the tasks. A new one is a file like the others here and a line in TASKS, or a plugin (lab/plugins.py).
+
+Nothing else knows the tasks by name. What a task may have but need not is asked for by `of_length`,
+`machine_of` and `page_of`, which have an answer for every task.
+"""
 
 from typing import Protocol
 
 import numpy as np
 
 from softstack.errors import BadInput, unknown
+from softstack.formal.transducer import Transducer
 from softstack.lab.tasks.agreement import Agreement
 from softstack.lab.tasks.data import Example, Split
 from softstack.lab.tasks.formula import Formula
+from softstack.lab.tasks.page import Page, recorded
 from softstack.lab.tasks.parenthesis import Parenthesis
 from softstack.lab.tasks.reversal import Reversal
 from softstack.lab.tasks.transduction import of_text
@@ -15,7 +21,15 @@ from softstack.lab.tasks.xor import Xor
 
 
 class Task(Protocol):
-    """Strings with targets. Networks see a string's symbols one-hot, in the order of the alphabet."""
+    """Strings with targets. Networks see a string's symbols one-hot, in the order of the alphabet.
+
+    A task may also have
+
+        of_length(rng, length)   a string of about this many symbols, which may be thousands
+        machine                  the pushdown transducer that does the task: it writes one symbol for each
+                                 that it reads, and the target wherever there is one
+        page                     how the page of `softstack view` computes it, see tasks/page.py
+    """
 
     @property
     def name(self) -> str: ...
@@ -56,7 +70,7 @@ def find(name: str) -> Task:
     if "->" in name or "→" in name:
         return of_text(name)
     if name not in TASKS:
-        raise unknown("task", name, TASKS)
+        raise BadInput(f"{unknown('task', name, TASKS)}; one of your own needs --plugin FILE.py")
     return TASKS[name]
 
 
@@ -71,3 +85,33 @@ def draw(task: Task, rng: np.random.Generator, n: int, split: Split) -> list[Exa
         if len(distinct) - before < n / 1000:
             raise BadInput(f"{task.name} has too few distinct test strings for {n} of them: ask for fewer")
     return [task.example(symbols) for symbols in list(distinct)[:n]]
+
+
+def of_length(task: Task, rng: np.random.Generator, n: int, length: int) -> list[Example]:
+    """n examples of about this many symbols, the #s of a reversal among them.
+
+    A task that does not build strings of any length has those of its splits. It gives the longest of them,
+    and none at all for a length beyond its test strings.
+    """
+    build = getattr(task, "of_length", None)
+    if build is not None:
+        words = [build(rng, length) for _ in range(n)]
+        return [task.example(word) for word in words]
+    splits: tuple[Split, ...] = ("train", "test")
+    split = next((split for split in splits if length <= task.length(split)), None)
+    if split is None:
+        return []
+    examples = [task.example(word) for word in task.sample(rng, 10 * n, split)]
+    return sorted(examples, key=lambda example: len(example.input))[-n:]
+
+
+def machine_of(task: Task) -> Transducer | None:
+    """The pushdown transducer that does a task, where one is known."""
+    machine: Transducer | None = getattr(task, "machine", None)
+    return machine
+
+
+def page_of(task: Task) -> Page:
+    """What tasks.js needs to score strings of a task and to draw them; by default, examples."""
+    page: Page | None = getattr(task, "page", None)
+    return recorded(task) if page is None else page

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from softstack.formal.grammar import Grammar
+from softstack.formal.machines import PDTS
 from softstack.formal.sampling import sample_strings
 from softstack.lab.tasks.data import Example, Split
+from softstack.lab.tasks.page import computed, rules
 
 GRAMMAR = Grammar.parse(
     """
@@ -37,6 +39,8 @@ class Agreement:
     alphabet = (*inputs, "_")
     padding = "_"
     loss = "sum"
+    machine = PDTS["agreement"]
+    page = computed("next", range(4, 49, 4), 16, grammar=rules(GRAMMAR))
 
     def length(self, split: Split) -> int:
         return 49 if split == "test" else 23
@@ -45,6 +49,31 @@ class Agreement:
         """Uniform over the distinct strings of depth 16 for training, 32 to test."""
         return sample_strings(GRAMMAR, rng, n, depth=32 if split == "test" else 16)
 
+    def of_length(self, rng: np.random.Generator, length: int) -> tuple[str, ...]:
+        """Noun phrases within noun phrases, each kind of nesting as likely as the others."""
+        plural = bool(rng.integers(2))
+        front = ["the", _noun(plural)]
+        back = [_auxiliary(plural)]  # innermost last
+        while len(front) + len(back) + 5 <= length:
+            kind = rng.integers(3)
+            outer, plural = plural, bool(rng.integers(2))
+            if kind == 0:
+                front += ["in", "the", _noun(plural)]
+            elif kind == 1:
+                front += ["that", _auxiliary(outer), "devoured", "the", _noun(plural)]
+            else:
+                front += ["that", "the", _noun(plural)]
+                back += ["devoured", _auxiliary(plural)]
+        return (*front, *reversed(back))
+
     def example(self, symbols: tuple[str, ...]) -> Example:
         following = (*symbols[1:], None)
         return Example(symbols, tuple(s if s in self.outputs else None for s in following))
+
+
+def _noun(plural: bool) -> str:
+    return "lobsters" if plural else "lobster"
+
+
+def _auxiliary(plural: bool) -> str:
+    return "have" if plural else "has"

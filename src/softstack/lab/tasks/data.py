@@ -1,6 +1,6 @@
 """Examples, what a network is given of them, and files of them.
 
-A data file is TSV, one example a line: input symbols, a tab, target symbols, separated by spaces, with `_`
+A data file is TSV, one example per line: input symbols, a tab, target symbols, separated by spaces, with `_`
 where nothing is scored.
 """
 
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from softstack.errors import BadInput
+from softstack.words import counted
 
 if TYPE_CHECKING:
     from softstack.lab.tasks import Task
@@ -45,6 +46,11 @@ class Dataset(NamedTuple):
         scored = self.mask.any(0).nonzero()
         end = int(scored[-1]) + 1 if len(scored) else 0
         return Dataset(self.x[:, :end], self.y[:, :end], self.mask[:, :end])
+
+
+def one_hot(symbols: Tensor, letters: int, like: Tensor) -> Tensor:
+    """Indices (..., T) as the vectors (..., T, letters) that a network reads, with the dtype of `like`."""
+    return torch.nn.functional.one_hot(symbols, letters).to(like)
 
 
 def encode(task: "Task", examples: Sequence[Example], length: int = 0) -> Dataset:
@@ -83,7 +89,7 @@ def read_tsv(path: Path, task: "Task") -> list[Example]:
         raise BadInput(f"{path} is not text in UTF-8 ({error.reason} at byte {error.start})") from None
     examples = [_parse(line, task, f"{path}, line {n}: ") for n, line in enumerate(lines, 1) if line.strip()]
     if not examples:
-        raise BadInput(f"{path} holds no example: write one a line, input symbols, a tab, target symbols")
+        raise BadInput(f"{path} holds no example: write one per line, input symbols, a tab, target symbols")
     if not any(target for example in examples for target in example.target):
         raise BadInput(f"{path} scores nothing: every target is {UNSCORED!r}")
     return examples
@@ -92,13 +98,15 @@ def read_tsv(path: Path, task: "Task") -> list[Example]:
 def _parse(line: str, task: "Task", where: str) -> Example:
     parts = line.split("\t")
     if len(parts) != 2:
-        raise BadInput(f"{where}expected input symbols, one tab, target symbols; found {len(parts) - 1} tabs")
+        raise BadInput(
+            f"{where}expected input symbols, one tab, target symbols; found {counted(len(parts) - 1, 'tab')}"
+        )
     symbols, targets = (tuple(part.split()) for part in parts)
     check_symbols(task, symbols, where)
     if len(symbols) != len(targets):
         raise BadInput(
-            f"{where}{len(symbols)} input symbols but {len(targets)} targets: "
-            f"give one target an input symbol, {UNSCORED!r} where nothing is scored"
+            f"{where}{counted(len(symbols), 'input symbol')} but {counted(len(targets), 'target')}: "
+            f"give one target for each input symbol, {UNSCORED!r} where nothing is scored"
         )
     for target in targets:
         if target != UNSCORED and target not in task.outputs:

@@ -10,8 +10,10 @@ import numpy as np
 
 from softstack.errors import BadInput
 from softstack.formal.grammar import Grammar
+from softstack.formal.machines import PDTS
 from softstack.formal.sampling import sample_strings
 from softstack.lab.tasks.data import Example, Split
+from softstack.lab.tasks.page import computed, rules
 
 GRAMMAR = Grammar.parse(
     """
@@ -30,6 +32,8 @@ class Formula:
     alphabet = (*inputs, *outputs, "_")
     padding = "_"
     loss = "sum"
+    machine = PDTS["formula"]
+    page = computed("formula", range(2, 9), 5, grammar=rules(GRAMMAR))
 
     def length(self, split: Split) -> int:
         return 31 if split == "test" else 15
@@ -40,6 +44,18 @@ class Formula:
         The paper's depths, 6 and 7, count a level on top that the grammar as printed does not have.
         """
         return sample_strings(GRAMMAR, rng, n, depth=6 if split == "test" else 5)
+
+    def of_length(self, rng: np.random.Generator, length: int) -> tuple[str, ...]:
+        """Uniform over the shapes of formulas of this length, or one more: of the rotations of n values and
+        n - 1 operators exactly one is a formula (the cycle lemma)."""
+        n = length // 2 + 1
+        values = np.array(["T", "F"])[rng.integers(2, size=n)]
+        operators = np.array(["&", "|"])[rng.integers(2, size=n - 1)]
+        string = rng.permutation(np.concatenate([values, operators]))
+        height = np.cumsum(np.where(np.isin(string, ["T", "F"]), 1, -1))
+        # begin behind the last lowest point: from there the height stays above 0
+        lowest = len(height) - 1 - int(np.argmin(height[::-1]))
+        return tuple(np.roll(string, -(lowest + 1)).tolist())
 
     def example(self, symbols: tuple[str, ...]) -> Example:
         values: list[bool] = []

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from softstack.formal.grammar import Grammar
+from softstack.formal.machines import dyck
 from softstack.formal.sampling import sample_derivations, sample_strings
 from softstack.lab.tasks.data import Example, Split
+from softstack.lab.tasks.page import computed, rules
 
 GRAMMAR = Grammar.parse(
     """
@@ -30,6 +32,8 @@ class Parenthesis:
     alphabet = (*inputs, "_")
     padding = "_"
     loss = "sum"
+    machine = dyck([("(", ")"), ("[", "]")], blank="_")
+    page = computed("next", range(3, 15), 6, grammar=rules(GRAMMAR))
 
     def length(self, split: Split) -> int:
         return 110 if split == "test" else 20
@@ -39,6 +43,15 @@ class Parenthesis:
         if split == "test":
             return sample_derivations(GRAMMAR, rng, n, depth=12)
         return sample_strings(GRAMMAR, rng, n, depth=6)
+
+    def of_length(self, rng: np.random.Generator, length: int) -> tuple[str, ...]:
+        """Nests side by side, each of a depth that is uniform up to a quarter of the length."""
+        string: list[str] = []
+        while (left := (length - len(string)) // 2) > 0:
+            depth = int(rng.integers(1, max(2, min(left, length // 4) + 1)))
+            pairs = [("(", ")") if b else ("[", "]") for b in rng.integers(2, size=depth)]
+            string += [a for a, _ in pairs] + [b for _, b in reversed(pairs)]
+        return tuple(string)
 
     def example(self, symbols: tuple[str, ...]) -> Example:
         following = (*symbols[1:], None)

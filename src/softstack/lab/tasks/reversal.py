@@ -14,7 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from softstack.errors import BadInput
+from softstack.formal.machines import reversal
+from softstack.formal.transducer import Transducer
 from softstack.lab.tasks.data import Example, Split
+from softstack.lab.tasks.page import computed
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,7 @@ class Reversal:
 
     padding = "#"
     loss = "step_mean"
+    page = computed("reversal", range(2, 37, 2), 12)
 
     @property
     def alphabet(self) -> tuple[str, ...]:
@@ -38,6 +42,10 @@ class Reversal:
     def outputs(self) -> tuple[str, ...]:
         return self.kept
 
+    @property
+    def machine(self) -> Transducer:
+        return reversal(self.kept, self.dropped)
+
     def length(self, split: Split) -> int:
         return 48 if split == "test" else 24
 
@@ -49,6 +57,11 @@ class Reversal:
         drawn = symbols[rng.integers(len(symbols), size=lengths.sum())].tolist()
         ends = lengths.cumsum().tolist()
         return [tuple(drawn[end - k : end]) for k, end in zip(lengths.tolist(), ends, strict=True)]
+
+    def of_length(self, rng: np.random.Generator, length: int) -> tuple[str, ...]:
+        """Half as many uniform symbols: the other half of the length are #s."""
+        symbols = (*self.kept, *self.dropped)
+        return tuple(symbols[k] for k in rng.integers(len(symbols), size=max(1, length // 2)))
 
     def example(self, symbols: tuple[str, ...]) -> Example:
         """w, or w and its #s, with as many #s after w as it has symbols."""

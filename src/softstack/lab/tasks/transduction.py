@@ -18,6 +18,7 @@ from softstack.formal.compiler import written
 from softstack.formal.running import transduced, walk
 from softstack.formal.transducer import Transducer
 from softstack.lab.tasks.data import Example, Split
+from softstack.lab.tasks.page import Page, recorded
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,10 @@ class Transduction:
     def alphabet(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys([*self.inputs, *self.outputs, self.padding]))
 
+    @property
+    def page(self) -> Page:
+        return recorded(self, kind="machine")
+
     def length(self, split: Split) -> int:
         return 40 if split == "test" else 20
 
@@ -75,9 +80,15 @@ class Transduction:
                 )
         return words
 
+    def of_length(self, rng: np.random.Generator, length: int) -> tuple[str, ...]:
+        word = walk(self.machine, rng, length)
+        if not word:
+            raise BadInput(f"the machine of {self.name} reads nothing: there are no strings of any length")
+        return word
+
     def example(self, symbols: tuple[str, ...]) -> Example:
-        said = list(chain.from_iterable(transduced(self.machine, symbols)))[: len(symbols)]
-        return Example(symbols, (*said, *[None] * (len(symbols) - len(said))))
+        output = list(chain.from_iterable(transduced(self.machine, symbols)))[: len(symbols)]
+        return Example(symbols, (*output, *[None] * (len(symbols) - len(output))))
 
 
 @lru_cache(maxsize=64)

@@ -11,7 +11,10 @@ from operator import xor
 
 import numpy as np
 
+from softstack.formal.machines import PDTS
+from softstack.formal.transducer import Transducer
 from softstack.lab.tasks.data import Example, Split
+from softstack.lab.tasks.page import Page, computed
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,14 @@ class Xor:
     padding = "_"
     loss = "step_mean"
 
+    @property
+    def machine(self) -> Transducer | None:
+        return {0: PDTS["xor"], 1: PDTS["delayed_xor"]}.get(self.delay)
+
+    @property
+    def page(self) -> Page:
+        return computed("xor", range(2, 37, 2), 12, delay=self.delay)
+
     def length(self, split: Split) -> int:
         return 24 if split == "test" else 12
 
@@ -32,6 +43,9 @@ class Xor:
         """12 uniform bits for training; 23 or 24 to test."""
         lengths = rng.integers(23, 25, size=n) if split == "test" else np.full(n, 12)
         return [tuple("01"[bit] for bit in rng.integers(2, size=k)) for k in lengths]
+
+    def of_length(self, rng: np.random.Generator, length: int) -> tuple[str, ...]:
+        return tuple("01"[bit] for bit in rng.integers(2, size=length))
 
     def example(self, symbols: tuple[str, ...]) -> Example:
         parity = accumulate((int(symbol) for symbol in symbols), xor)

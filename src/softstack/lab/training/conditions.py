@@ -7,24 +7,36 @@ authors used as its default.
 import functools
 import hashlib
 import json
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from softstack.controllers import CONTROLLERS
 from softstack.errors import BadInput, unknown
 from softstack.lab import tasks
+from softstack.lab.training.losses import LOSSES
 from softstack.memory import MEMORIES
 from softstack.networks import BufferedStackRNN, StackRNN
 
+Network = StackRNN | BufferedStackRNN
 NUMERICS = 5
 """Raised when a change makes the same condition and seed train to other numbers."""
 
-LOSSES = ("task", "step_mean", "sum")
+FIELDS_0_1 = (
+    "task", "controller", "memory", "buffered", "hidden_size", "memory_size", "steps_per_symbol",
+    "discard_first", "train_size", "dev_size", "test_size", "batch_size", "learning_rate", "weight_decay",
+    "loss", "pop_bias", "buffer_bias", "patience", "max_epochs",
+)  # fmt: skip
+"""The fields that softstack 0.1 had. It hashed all of them into the name of a condition."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A network, its task and how it is trained."""
+    """A network, its task and how it is trained.
+
+    A run is known by the fields that differ from their defaults, so a new field with a default renames
+    nothing. To change a default renames what used it: raise NUMERICS then.
+    """
 
     task: str
     """what is learnt: a name from `softstack tasks`, or the text of a pushdown transducer"""
@@ -49,7 +61,7 @@ class Condition:
     test_size: int = 1000
     """longer strings, all distinct, on which training ends"""
     batch_size: int = 10
-    """strings a batch"""
+    """strings in a batch"""
     learning_rate: float = 0.01
     """Adam's"""
     weight_decay: float = 0.01
@@ -78,49 +90,77 @@ class Condition:
             if field.type is float and not abs(value) < float("inf"):
                 raise BadInput(f"{field.name} must be finite; got {value}")
         tasks.find(self.task)
-        for kind, given, accepted in (
-            ("controller", self.controller, CONTROLLERS),
-            ("memory", self.memory, MEMORIES),
-            ("loss", self.loss, LOSSES),
-        ):
-            if given not in accepted:
-                raise unknown(kind, given, accepted)
+        accepted: dict[str, Iterable[str]] = {
+            "controller": CONTROLLERS,
+            "memory": MEMORIES,
+            "loss": ("task", *LOSSES),
+        }
+        for name, choices in accepted.items():
+            if getattr(self, name) not in choices:
+                raise unknown(name, getattr(self, name), choices)
+        if self.loss_name not in LOSSES:
+            raise unknown(f"loss of the task {self.task},", self.loss_name, LOSSES)
         for name in ("learning_rate", "weight_decay"):
             if getattr(self, name) < 0:
                 raise BadInput(f"{name} must not be negative; got {getattr(self, name)}")
 
     @property
-    def name(self) -> str:
-        """A readable name that differs from any other condition's: what it is, and a hash of all fields."""
-        parts = [
-            tasks.find(self.task).name,
-            "buffered" if self.buffered else "",
-            self.controller,
-            self.memory,
-        ]
-        return "-".join([part for part in parts if part]) + "-" + self.digest()[:8]
+    def loss_name(self) -> str:
+        """The loss that is trained on, a name in LOSSES: the task's own unless one was chosen."""
+        return tasks.find(self.task).loss if self.loss == "task" else self.loss
 
-    def digest(self) -> str:
-        text = json.dumps({**asdict(self), "numerics": NUMERICS}, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+    @property
+    def changed(self) -> dict[str, Any]:
+        """The fields that differ from their defaults: what the condition is known by."""
+        values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
+        return {name: value for name, (value, default) in values.items() if value != default}
+
+    @property
+    def name(self) -> str:
+        """A readable name that no other condition has: what it is, and a hash of what is changed."""
+        return self._named(self.changed)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the folder of its runs may be called: its name, and the one that softstack 0.1 gave it."""
+        if any(name not in FIELDS_0_1 for name in self.changed):
+            return (self.name,)
+        return self.name, self._named({name: getattr(self, name) for name in FIELDS_0_1})
+
+    def _named(self, identity: dict[str, Any]) -> str:
+        text = json.dumps({**identity, "numerics": NUMERICS}, sort_keys=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+        buffered = "buffered" if self.buffered else ""
+        parts = (tasks.find(self.task).name, buffered, self.controller, self.memory, digest)
+        return "-".join(part for part in parts if part)
 
     @classmethod
-    def from_dict(cls, given: dict[str, Any], source: str) -> "Condition":
-        """A condition from a file's keys; an unknown one is refused with the nearest right one."""
+    def from_dict(cls, values: dict[str, Any], source: str) -> "Condition":
+        """A condition from a file's keys. Missing ones take their default, unknown ones are refused."""
         accepted = [field.name for field in fields(cls)]
-        for key in given:
+        for key in values:
             if key not in accepted:
                 raise unknown(f"key in {source},", key, accepted)
-        if "task" not in given:
+        if "task" not in values:
             raise BadInput(f"{source} names no task: give one of {', '.join(tasks.TASKS)}")
-        return cls(**given)
+        return cls(**values)
 
 
 _KINDS: dict[Any, str] = {str: "a name", bool: "true or false", int: "a whole number", float: "a number"}
 
 
-def build(condition: Condition, **kind: Any) -> StackRNN | BufferedStackRNN:
-    """The network of a condition, with fresh parameters."""
+@dataclass(frozen=True)
+class StepsPerSymbol:
+    """How many steps a buffered network makes for T symbols; unlike a lambda it can be pickled."""
+
+    count: int
+
+    def __call__(self, T: int) -> int:
+        return self.count * T
+
+
+def build(condition: Condition, **kind: Any) -> Network:
+    """The network of a condition, with fresh parameters; `kind` is its device and dtype."""
     letters = len(tasks.find(condition.task).alphabet)
     arguments = dict(
         input_size=letters,
@@ -133,15 +173,13 @@ def build(condition: Condition, **kind: Any) -> StackRNN | BufferedStackRNN:
     )
     if not condition.buffered:
         return StackRNN(**arguments)
-    per_symbol = condition.steps_per_symbol
-    return BufferedStackRNN(
-        **arguments, steps=lambda T: per_symbol * T, discard_first=condition.discard_first
-    )
+    steps = StepsPerSymbol(condition.steps_per_symbol)
+    return BufferedStackRNN(**arguments, steps=steps, discard_first=condition.discard_first)
 
 
 @functools.cache
 def shapes(condition: Condition) -> dict[str, tuple[int, ...]]:
-    """Of the parameters, by name, in their order; no memory is taken for them."""
+    """The shape of each parameter by its name, in the network's order; nothing is allocated."""
     try:
         network = build(condition, device="meta")
     except (RuntimeError, OverflowError, TypeError) as error:

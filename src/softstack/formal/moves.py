@@ -34,20 +34,20 @@ class Move:
 def moves(machine: Transducer, waiting: bool = True) -> list[Move]:
     """The moves of every rule; with `waiting` also those that keep a state where no input is left."""
     heads = reachable(machine)
-    made: list[Move] = []
+    plan: list[Move] = []
     for rule in machine.rules:
         if not any(rule.state == state and rule.pop in ("", top) for state, top in heads):
             continue  # never enabled
         steps, pushed = steps_of(rule), new_symbols(rule)
         for k in range(steps):
             first, last = k == 0, k == steps - 1
-            made.append(
+            plan.append(
                 Move(
                     state=rule.state if first else "",
                     read=rule.read if first else "",
                     top=rule.pop if first else "",
                     next=rule.next if last else "",
-                    after=None if first else len(made) - 1,
+                    after=None if first else len(plan) - 1,
                     takes=first and bool(rule.read),
                     pops=first and really_pops(rule),
                     push=pushed[k] if k < len(pushed) else "",
@@ -59,5 +59,5 @@ def moves(machine: Transducer, waiting: bool = True) -> list[Move]:
             tops = [top for q, top in heads if q == state]
             still = [top for top in tops if machine.enabled(state, "", top) is None]
             anywhere = all(machine.enabled(state, "", top) is None for top in machine.stack_symbols)
-            made += [Move(state, "", top, state, waits=True) for top in ([""] if anywhere else still)]
-    return made
+            plan += [Move(state, "", top, state, waits=True) for top in ([""] if anywhere else still)]
+    return plan

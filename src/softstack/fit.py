@@ -1,0 +1,125 @@
+"""Whether a fused kernel computes what a network's modules say. Where it would not, the reference runs.
+
+A kernel stands for a cell's layers and never calls them. So it fits only if each of them is exactly ours: not
+replaced, wrapped or parametrised, without hooks, and with plain tensors of the right shapes for weights.
+
+This runs on every forward call, so it looks into the modules' own dictionaries: `layer.weight` takes four
+times as long. Nothing is remembered from one call to the next, so nothing can be out of date.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules import module as every_module
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+from softstack.cell import StackCell
+from softstack.controllers import GRU, LSTM, RNN, Heads, Linear
+from softstack.kernels.rnn import CORES, on_chip
+from softstack.memory import NoMemory, Queue, Stack
+
+CORE_NAMES: dict[type, str] = {Linear: "linear", RNN: "rnn", GRU: "gru", LSTM: "lstm"}
+MEMORY_NAMES: dict[type, str] = {Stack: "stack", Queue: "queue", NoMemory: "none"}
+GATES = {RNN: 1, GRU: 3, LSTM: 4}
+PLAIN = (nn.Parameter, Tensor)
+
+
+def why_not(cell: StackCell, x: Tensor, steps: int) -> str:
+    """Why no kernel fits a call of `steps` steps with an input like x; "" where one does."""
+    reason = why_not_cell(cell)
+    if reason:
+        return reason
+    dtype = cell.heads.weight.dtype
+    if x.dtype != dtype:
+        return f"x is {x.dtype} and the parameters are {dtype}"
+    if not steps or not x.numel():
+        return "there is nothing to compute"
+    if x.is_cuda and cell.buffered:
+        core, hidden = CORES[CORE_NAMES[type(cell.core)]], cell.core.features
+        if not on_chip(core, cell.memory.width, hidden, x.dtype):
+            return "on a GPU, a buffered network with more weights than fit on one chip has no kernel"
+    return ""
+
+
+def why_not_cell(cell: StackCell) -> str:
+    """The same for what the cell is made of."""
+    core: Any = cell._modules["core"]
+    heads: Any = cell._modules["heads"]
+    memory = cell.memory
+    if type(core) not in CORE_NAMES:
+        return f"there is no kernel for the controller {type(core).__name__}"
+    if type(memory) not in MEMORY_NAMES:
+        return f"there is no kernel for the memory {type(memory).__name__}"
+    reason = (
+        _changed("cell", cell, StackCell)
+        or _changed("cell.core", core, type(core))
+        or _changed("cell.heads", heads, Heads)
+    )
+    if reason:
+        return reason
+    features = core.features
+    outputs = sum(kind.size for kind in cell.head_kinds.values())
+    like = heads._parameters.get("weight")
+    reason = _foreign("cell.heads", heads, (outputs, features), like)
+    gates = GATES.get(type(core), 0) * features
+    for name, layer in core._modules.items():
+        width = features if name == "from_hidden" else cell.input_size + memory.width
+        reason = (
+            reason
+            or _changed(f"cell.core.{name}", layer, nn.Linear)
+            or _foreign(f"cell.core.{name}", layer, (gates, width), like)
+        )
+    return reason or _hooked_everywhere()
+
+
+def _changed(name: str, layer: nn.Module, expected: type) -> str:
+    """What of a layer is not as its class has it."""
+    if type(layer) is not expected:
+        return f"{name} is a {type(layer).__name__}, not the {expected.__name__} that a kernel stands for"
+    own = layer.__dict__
+    if "forward" in own or "act" in own:
+        return f"{name} has a forward of its own"
+    if (
+        own["_forward_hooks"]
+        or own["_forward_pre_hooks"]
+        or own["_backward_hooks"]
+        or own["_backward_pre_hooks"]
+    ):
+        return f"{name} has a hook"
+    return ""
+
+
+def _foreign(name: str, layer: nn.Module, shape: tuple[int, int], like: Tensor | None) -> str:
+    """What of a linear layer's parameters is not as a kernel takes them."""
+    parameters = layer._parameters
+    for part, expected in (("weight", shape), ("bias", shape[:1])):
+        parameter = parameters.get(part)
+        if parameter is None:
+            return f"{name} has no {part}"
+        if type(parameter) not in PLAIN and _overrides(parameter):
+            return f"{name}.{part} is a {type(parameter).__name__}"
+        if parameter.shape != expected:
+            return f"{name}.{part} is {tuple(parameter.shape)}, not {expected}"
+        if like is not None and (parameter.dtype != like.dtype or parameter.device != like.device):
+            return f"{name}.{part} has another dtype or device than cell.heads.weight"
+    return ""
+
+
+def _overrides(parameter: Tensor) -> bool:
+    """Whether a tensor's class says itself what functions do with it. Those that torch traces with do not."""
+    kind = type(parameter)
+    return (
+        is_traceable_wrapper_subclass(parameter)
+        or kind.__torch_function__ is not torch._C._disabled_torch_function_impl
+    )
+
+
+def _hooked_everywhere() -> str:
+    hooks = (
+        every_module._global_forward_hooks
+        or every_module._global_forward_pre_hooks
+        or every_module._global_backward_hooks
+        or every_module._global_backward_pre_hooks
+    )
+    return "a hook is set on every module" if hooks else ""

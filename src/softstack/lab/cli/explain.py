@@ -1,0 +1,108 @@
+"""`softstack diagnose` and `softstack extract`: what a network does, and the machine that it is."""
+
+import json
+from pathlib import Path
+
+from softstack import checks
+from softstack.formal import drawing
+from softstack.lab import tasks
+from softstack.lab.cli.options import Whole
+from softstack.lab.explain import diagnosis, diagnosis_figures
+from softstack.lab.explain.extract import extract as extraction
+from softstack.lab.reports.figures import rendered
+from softstack.lab.runs import store
+from softstack.words import counted
+
+
+def diagnose(run_dir: Path, /, *, out: Path | None = None, strings: Whole = 200) -> None:
+    """Say whether a network uses its stack: as a stack, as unstructured memory, or not at all.
+
+    Takes its reads, its state and the depth of its stack from it, rounds its strengths, and measures accuracy
+    by length, depth and distance. Writes diagnosis.json, .png and .html.
+
+    softstack diagnose RUN_DIR
+
+    Parameters
+    ----------
+    run_dir
+        the directory of one trial, as `softstack train` and `softstack compile` print it
+    out
+        where the files go; the run directory by default
+    strings
+        how many strings of the test set
+    """
+    checks.positive("--strings", strings)
+    run = store.load(run_dir)
+    result = diagnosis.diagnose(store.network(run), run.condition, run.seed, strings)
+    title = f"{tasks.find(run.condition.task).name}, {run.condition.controller}, {run.path.name}"
+    folder = run_dir if out is None else out
+    folder.mkdir(parents=True, exist_ok=True)
+    store.write(folder / "diagnosis.json", json.dumps(result.as_dict(), indent=1).encode() + b"\n")
+    store.write(folder / "diagnosis.png", rendered(diagnosis_figures.draw(result, title), "png"))
+    store.write(folder / "diagnosis.html", diagnosis_figures.page(result, title).encode())
+    for name, accuracy in result.ablated.items():
+        print(f"{name:24}{accuracy:7.1%}   {result.agreement[name]:6.1%} of the answers stay")
+    for length, accuracy in result.lengths:
+        print(f"{counted(length, 'symbol'):24}{accuracy:7.1%}")
+    print(f"below 99 % at           {result.falls}; {result.falls_by}")
+    print(f"Written: {folder / 'diagnosis.html'}, and .json and .png beside it")
+    print(result.sentence)
+
+
+def extract(
+    run_dir: Path,
+    /,
+    *,
+    states: Whole = 20,
+    symbols: Whole = 16,
+    strings: Whole = 400,
+    every_position: bool = False,
+    out: Path | None = None,
+) -> None:
+    """Read off a network the pushdown transducer that it computes, and say how well that explains it.
+
+    Writes extracted.json and, where there is one, the machine as extracted.pdt and extracted.svg.
+
+    softstack extract RUN_DIR
+
+    Parameters
+    ----------
+    run_dir
+        the directory of one trial, as `softstack train` and `softstack compile` print it
+    states
+        the most states that an explanation may have
+    symbols
+        the most symbols on its stack
+    strings
+        strings to read transitions from; fidelity is measured on others
+    every_position
+        explain also what the network says where its task scores nothing
+    out
+        where the files go; the run directory by default
+    """
+    run = store.load(run_dir)
+    result = extraction(
+        store.network(run),
+        run.condition,
+        run.seed,
+        states=states,
+        symbols=symbols,
+        strings=strings,
+        every_position=every_position,
+    )
+    folder = run_dir if out is None else out
+    folder.mkdir(parents=True, exist_ok=True)
+    store.write(folder / "extracted.json", json.dumps(result.as_dict(), indent=1).encode() + b"\n")
+    if result.machine is not None:
+        store.write(folder / "extracted.pdt", str(result.machine).encode() + b"\n")
+        store.write(folder / "extracted.svg", drawing.svg(result.machine).encode())
+        print(result.machine)
+        print()
+    for score in result.scores:
+        print(f"{f'{score.factor}x length':12}fidelity {score.fidelity}   accuracy {score.accuracy}")
+    if result.counterexample is not None:
+        word, position, ours, theirs = result.counterexample
+        print(f"They differ at symbol {position + 1} of  {' '.join(word)}")
+        print(f"the machine says {ours or 'nothing'}, the network {theirs or 'nothing'}")
+    print(f"Written: {folder / 'extracted.json'}")
+    print(result.sentence)

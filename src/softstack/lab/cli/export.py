@@ -1,0 +1,46 @@
+"""`softstack export`."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from softstack.errors import unknown
+from softstack.lab.cli.options import Whole, at_least_one
+from softstack.lab.runs import disk, store
+from softstack.lab.runs import export as exporting
+
+
+def export(
+    run_dir: Path,
+    /,
+    *,
+    format: Annotated[str, Parameter(name=["--format", "-f"])] = "safetensors",
+    length: Whole = 24,
+    out: Path | None = None,
+) -> None:
+    """Write a trained network in a form that other programs read.
+
+    softstack export RUN_DIR                      a plain state dict
+
+    softstack export RUN_DIR --format torch       a graph as torch.export saves it, for `torch.export.load`
+
+    Parameters
+    ----------
+    run_dir
+        the directory of one trial, as `softstack train` prints it
+    format
+        safetensors, torch or json
+    length
+        the steps of the strings that a graph takes; their number is free
+    out
+        the file; named after the run if not given
+    """
+    if format not in exporting.FORMATS:
+        raise unknown("format", format, exporting.FORMATS)
+    at_least_one("--length", length)
+    run = store.load(run_dir)
+    form = exporting.FORMATS[format]
+    path = out or Path(f"{run.condition.name}-seed-{run.seed}{form.suffix}")
+    disk.write(path, form.write(run, length))
+    print(f"Written: {path}")

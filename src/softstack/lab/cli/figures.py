@@ -1,0 +1,89 @@
+"""`softstack trace` and `softstack figures`."""
+
+import json
+from pathlib import Path
+
+from softstack.errors import BadInput
+from softstack.lab import tasks
+from softstack.lab.cli.options import Whole, at_least_one
+from softstack.lab.reports import figures as drawing
+from softstack.lab.runs import store
+from softstack.lab.sweeps.jobs import train_missing
+
+
+def trace(run_dir: Path, symbols: str, /, *, out: Path = Path("trace.png")) -> None:
+    """Draw what a trained network does on an input: pops, pushes, vectors, input and output at each step.
+
+    softstack trace RUN_DIR "1 0 0 1 1 1"
+
+    Parameters
+    ----------
+    run_dir
+        the directory of one trial, as `softstack train` prints it
+    symbols
+        the input, symbols separated by spaces; the #s after a string to reverse may be left out
+    out
+        FILE.png, .svg, .html (the figure and its steps in a table) or .json (all that the network did)
+    """
+    kinds = (".png", ".svg", ".html", ".json")
+    if out.suffix not in kinds:
+        raise BadInput(f"--out {out} must end in one of {', '.join(kinds)}")
+    if out.is_dir():
+        raise BadInput(f"--out {out} is a directory: name a file")
+    run = store.load(run_dir)
+    network = store.network(run)
+    seen = drawing.observe(network, run.condition, symbols.split())
+    task = tasks.find(run.condition.task).name.replace("_", " ")
+    title = f"{task}, {run.condition.controller} controller, {run.path.name}"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    if out.suffix == ".json":
+        store.write(out, json.dumps(drawing.as_json(seen)).encode())
+    else:
+        figure = drawing.draw(network, run.condition, seen, title)
+        if out.suffix == ".html":
+            store.write(out, drawing.as_html(figure, seen, title).encode())
+        else:
+            store.write(out, drawing.rendered(figure, out.suffix[1:]))
+    print(f"input      {' '.join(seen.example.input)}")
+    print(f"predicted  {' '.join(seen.predicted)}")
+    print(f"target     {' '.join(t or '_' for t in seen.example.target)}")
+    print(f"Written: {out}")
+
+
+def figures(
+    *,
+    out: Path = Path("figures"),
+    runs: Path = Path("runs/table1"),
+    trials: Whole = 10,
+    engine: str = "local",
+) -> None:
+    """Draw the paper's Figures 5 and 6: five networks, each on the input that the paper shows.
+
+    Of each network's trials, in the order of their dev accuracy, the one in the middle is drawn. Trials that
+    `--runs` has are loaded, the rest are trained and kept there.
+
+    Parameters
+    ----------
+    out
+        where the figures go, each as PNG and SVG
+    runs
+        where run directories are; that of `softstack table` by default
+    trials
+        how many for each network, with seeds 0, 1, ...
+    engine
+        where missing trials train; see `softstack table --help`
+    """
+    seeds = range(at_least_one("--trials", trials))
+    train_missing(runs, [shown.condition for shown in drawing.FIGURES], seeds, engine)
+    out.mkdir(parents=True, exist_ok=True)
+    for shown in drawing.FIGURES:
+        all_runs = [store.load(store.place(runs, shown.condition, seed)) for seed in seeds]
+        shown_run = sorted(all_runs, key=lambda run: (run.result["dev"], run.result["test"]))[trials // 2]
+        network = store.network(shown_run)
+        seen = drawing.observe(network, shown.condition, shown.symbols)
+        figure = drawing.draw(network, shown.condition, seen, shown.title)
+        for kind in ("png", "svg"):
+            store.write(out / f"{shown.name}.{kind}", drawing.rendered(figure, kind))
+        print(
+            f"{out / shown.name}.png  {shown.title}: seed {shown_run.seed}, dev {shown_run.result['dev']:.1%}"
+        )

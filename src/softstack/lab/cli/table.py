@@ -1,0 +1,90 @@
+"""`softstack table`."""
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import torch
+from cyclopts import Parameter
+from rich.table import Table
+
+from softstack.errors import BadInput
+from softstack.lab.cli.options import Whole, at_least_one
+from softstack.lab.cli.screen import wide
+from softstack.lab.reports import row_page
+from softstack.lab.reports import table1 as report
+from softstack.lab.runs import store
+from softstack.lab.sweeps.jobs import train_missing
+from softstack.lab.training.conditions import TABLE_1, corrected
+
+Rows = Annotated[list[str] | None, Parameter(consume_multiple=True)]
+
+
+def table(
+    *, trials: Whole = 10, rows: Rows = None, out: Path = Path("runs/table1"), engine: str = "local"
+) -> None:
+    """Reproduce the paper's Table 1, side by side with the paper's own numbers.
+
+    Trains what is missing under `--out` and writes table1.html, .md and .json there (rows.html and so on, if
+    only some rows are asked for). Each row of the page leads to its trials: how they learnt, and three of
+    them at work. Stop it at any time and run it again: finished trials are kept.
+
+    softstack table --rows 1 8                the two rows that take seconds
+
+    softstack table --rows parenthesis        all rows of a task
+
+    Parameters
+    ----------
+    trials
+        how many for each row, with seeds 0, 1, ...
+    rows
+        numbers of rows, from 1 to 18, or names of tasks; all if not given
+    out
+        where run directories and reports go
+    engine
+        local (one process per core), inline (in this process), or tcp://host:port, a running dask scheduler
+    """
+    began = time.perf_counter()
+    numbers = _row_numbers(rows)
+    seeds = range(at_least_one("--trials", trials))
+    conditions = [c for n in numbers for c in (TABLE_1[n - 1], corrected(TABLE_1[n - 1])) if c is not None]
+    trained = train_missing(out, conditions, seeds, engine, "table1")
+    reproduced = report.table(out, numbers, seeds)
+    meta = {
+        **store.provenance("cuda" if torch.cuda.is_available() else "cpu"),
+        "commit": report.commits(out, conditions, seeds),
+        "trained": trained,
+        "cores": os.cpu_count(),
+        "seeds": list(seeds),
+        "seconds": round(time.perf_counter() - began, 1),
+    }
+    name = report.write(out, reproduced, meta)
+    row_page.write(out, reproduced, f"{name}.html")
+    screen = Table(*report.HEADER)
+    for cells in report.cells(reproduced):
+        screen.add_row(*(cell.strip("*") for cell in cells))
+    wide().print(screen)
+    print(report.verdict(reproduced))
+    print(f"Report: {out / name}.html, and .md and .json beside it")
+
+
+def _row_numbers(rows: Sequence[str] | None) -> list[int]:
+    """Rows of Table 1 by number or task."""
+    if rows is None:
+        return list(range(1, len(TABLE_1) + 1))
+    if not rows:
+        raise BadInput(
+            f"--rows needs numbers from 1 to {len(TABLE_1)}, or names of tasks; leave it out for all"
+        )
+    numbers: list[int] = []
+    for name in rows:
+        meant = [n for n, c in enumerate(TABLE_1, 1) if name in (str(n), c.task)]
+        if not meant:
+            names = ", ".join(dict.fromkeys(c.task for c in TABLE_1))
+            raise BadInput(
+                f"--rows {name} is not in Table 1: give numbers from 1 to {len(TABLE_1)}, or {names}"
+            )
+        numbers += meant
+    return sorted(set(numbers))

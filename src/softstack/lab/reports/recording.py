@@ -1,0 +1,65 @@
+"""Networks that the page cannot run: which they are, and runs of them that it plays back."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from softstack.controllers import GRU, LSTM, MLP, RNN, Linear
+from softstack.lab import tasks
+from softstack.lab.reports.figures import traced
+from softstack.lab.tasks import Task
+from softstack.lab.training.conditions import Condition
+from softstack.memory import NoMemory, Queue, Stack
+from softstack.networks import BufferedStackRNN, StackRNN
+from softstack.viewer import recorded
+
+Network = StackRNN | BufferedStackRNN
+CORES: tuple[type, ...] = (Linear, MLP, RNN, GRU, LSTM)  # forward.js has these,
+MEMORIES: tuple[type, ...] = (Stack, Queue, NoMemory)  # and these
+SHORT = 12  # strings like those of training
+LONG = 200  # the most symbols of the long one
+
+
+def why_not_run(network: Network) -> str:
+    """What of a network the page cannot run; "" where it can run all of it."""
+    cell = network.cell
+    if type(cell.memory) not in MEMORIES:
+        return f"the memory {cell.memory.name!r}"
+    return "" if type(cell.core) in CORES else f"the controller {cell.controller_name!r}"
+
+
+def note(reason: str) -> str:
+    """What a reader is told of a network that is played back."""
+    return (
+        f"This network is played back, not run, in this page, which cannot run {reason}: "
+        "choose one of the strings that were recorded."
+    )
+
+
+def strings(task: Task, first: Sequence[str]) -> list[tuple[str, ...]]:
+    """The first input, short strings of the task, and a long one."""
+    rng = np.random.default_rng(0)
+    short = dict.fromkeys(task.sample(rng, 5 * SHORT, "train"))
+    long = [symbols for symbols in task.sample(rng, 5 * SHORT, "test") if len(symbols) <= LONG]
+    chosen = [tuple(first), *sorted(list(short)[:SHORT], key=len), *sorted(long, key=len)[-1:]]
+    return list(dict.fromkeys(chosen))
+
+
+def record(network: Network, condition: Condition, symbols: Sequence[str]) -> dict[str, Any]:
+    """A run on a string. A buffered network is given it padded as in training: it can tell the difference."""
+    task = tasks.find(condition.task)
+    example = task.example(tuple(symbols))
+    fed = list(example.input)
+    if condition.buffered:
+        lengths = [task.length("train"), task.length("dev"), task.length("test")]
+        length = min((n for n in lengths if n >= len(fed)), default=len(fed))
+        fed += [task.padding] * (length - len(fed))
+    y, trace = traced(network, task.alphabet, fed)
+    return {
+        "symbols": list(symbols),
+        "input": list(example.input),
+        "target": list(example.target),
+        "fed": fed,
+        **recorded.run(trace, y if condition.buffered else None),
+    }

@@ -1,0 +1,45 @@
+"""Trials in the middle of their training: kept beside the finished ones, and gone on with."""
+
+from pathlib import Path
+
+from softstack.errors import BadInput
+from softstack.lab.runs import store
+from softstack.lab.runs.disk import read, write_all
+from softstack.lab.training import checkpoints
+from softstack.lab.training.checkpoints import Checkpoint
+from softstack.lab.training.conditions import Condition
+from softstack.lab.training.epochs import over
+
+
+def keep(root: Path, condition: Condition, trials: dict[int, Checkpoint]) -> None:
+    """Write trials in the middle of their training down, each at once or not at all."""
+    contents = {}
+    for seed, checkpoint in trials.items():
+        path = store.unfinished_place(root, condition, seed)
+        if not path.is_dir():
+            path.mkdir(parents=True, exist_ok=True)
+            contents[path / "config.toml"] = store.config(condition, seed)
+        contents[path / "trainer.safetensors"] = checkpoints.dumps(checkpoint)
+        contents[path / "metrics.jsonl"] = store.metrics(checkpoint.epochs)  # to look at
+    write_all(contents)
+
+
+def begun(root: Path, condition: Condition, seed: int) -> Checkpoint | None:
+    """Where an unfinished trial was; None if there is none. What was damaged is said in a sentence."""
+    path = store.unfinished_place(root, condition, seed) / "trainer.safetensors"
+    try:
+        content = read(path, checkpoints.most_bytes(condition))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    checkpoint = checkpoints.loads(content, condition, str(path))
+    if over(checkpoint.epochs, condition):
+        raise BadInput(f"{path} is of a trial whose training was over: it was damaged")
+    return checkpoint
+
+
+def resumable(root: Path, condition: Condition, seed: int) -> Checkpoint | None:
+    """As `begun`, but what was damaged is as good as not there."""
+    try:
+        return begun(root, condition, seed)
+    except BadInput:
+        return None

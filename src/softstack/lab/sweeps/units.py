@@ -1,0 +1,58 @@
+"""The unit of work: a condition and a block of seeds, trained as one population by one process."""
+
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from softstack.lab.runs import store, unfinished
+from softstack.lab.training.checkpoints import Checkpoint
+from softstack.lab.training.conditions import Condition
+from softstack.lab.training.train import Report, train
+
+
+class Unit(NamedTuple):
+    condition: Condition
+    seeds: tuple[int, ...]
+
+
+def device(name: Any = 0) -> str:
+    """The CPU, or the GPU of the worker of this name: workers are numbered."""
+    if not torch.cuda.is_available():
+        return "cpu"
+    return f"cuda:{(name if isinstance(name, int) else 0) % torch.cuda.device_count()}"
+
+
+def parts(root: Path, unit: Unit) -> list[Unit]:
+    """What is left of a unit, as units of trials that have done as many epochs."""
+    groups: dict[int, list[int]] = {}
+    for seed in unit.seeds:
+        if not store.finished(root, unit.condition, seed):
+            checkpoint = unfinished.resumable(root, unit.condition, seed)
+            groups.setdefault(len(checkpoint.epochs) if checkpoint else 0, []).append(seed)
+    return [Unit(unit.condition, tuple(seeds)) for seeds in groups.values()]
+
+
+def begun_trials(root: Path, unit: Unit) -> list[Checkpoint]:
+    """Where the trials of a unit were: all of them, or none."""
+    trials = [unfinished.resumable(root, unit.condition, seed) for seed in unit.seeds]
+    return [checkpoint for checkpoint in trials if checkpoint]
+
+
+def work(
+    unit: Unit,
+    begun: Sequence[Checkpoint],
+    root: Path | None,
+    every: float,
+    report: Report,
+    where: str,
+) -> tuple[dict[int, store.Files], float]:
+    """Train a block: what the directories of its trials should hold, by seed, and the seconds that it took.
+    With a root, trials that are not finished yet are kept there."""
+    began = time.perf_counter()
+    keep = partial(unfinished.keep, root, unit.condition) if root else None
+    trials = train(*unit, where, report, begun=begun, keep=keep, every=every)
+    return {trial.seed: store.files(trial) for trial in trials}, time.perf_counter() - began

@@ -1,0 +1,48 @@
+"""What the page of `softstack view` is told about a task. viewer/tasks.js has the other half.
+
+The page runs without Python. To score a string that somebody types, and to draw fresh ones, it has to know
+how: that is the `kind`, a name in tasks.js. A task without a kind brings recorded examples along instead.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from softstack.formal.grammar import Grammar
+
+if TYPE_CHECKING:
+    from softstack.lab.tasks import Task
+
+Page = dict[str, Any]
+EXAMPLES = 300  # recorded, of training and of test
+
+
+def computed(kind: str, sizes: Sequence[int], trained: int, **details: Any) -> Page:
+    """A kind of task that tasks.js computes by itself.
+
+    `sizes` are those of the strings on which the page measures accuracy, lengths or depths of a grammar, and
+    `trained` is the largest that training has.
+    """
+    return {"kind": kind, "sizes": list(sizes), "trained_size": trained, **details}
+
+
+def rules(grammar: Grammar) -> dict[str, Any]:
+    """A grammar as tasks.js samples from it."""
+    bodies = {name: list(map(list, alternatives)) for name, alternatives in grammar.rules.items()}
+    return {"start": grammar.start, "rules": bodies}
+
+
+def recorded(task: "Task", kind: str | None = None) -> Page:
+    """Strings with their targets, of training and test, for a task whose strings the page cannot draw."""
+    rng = np.random.default_rng(1)
+    train, test = (
+        [task.example(word) for word in task.sample(rng, EXAMPLES, split)] for split in ("train", "test")
+    )
+    examples = [*train, *test]
+    return {
+        "kind": kind,
+        "sizes": sorted({len(example.input) for example in examples}),
+        "trained_size": max(len(example.input) for example in train),
+        "examples": [[list(example.input), list(example.target)] for example in examples],
+    }

@@ -1,0 +1,42 @@
+"""`Population.step` captured once as a CUDA graph and replayed: a GPU spends its time on launches else."""
+
+import torch
+from torch import Tensor
+
+from softstack.lab.training.population import Population
+
+
+def why_not(population: Population) -> str:
+    """Why this step does not fit a population; "" where it does."""
+    if population.optimiser.vectors.is_cuda and population.kernel == "gpu":
+        return ""
+    return f"on {population.optimiser.vectors.device}, the backend of the network is {population.kernel}"
+
+
+class Graphed:
+    """Steps on batches like `strings` (P, B)."""
+
+    def __init__(self, population: Population, strings: Tensor) -> None:
+        optimiser = self.optimiser = population.optimiser
+        self.strings = strings.clone()
+        # the same numbers, but a leaf that no other stream has met, or it could not be captured
+        optimiser.vectors = optimiser.vectors.detach().requires_grad_()
+        changed = (optimiser.vectors, optimiser.first, optimiser.second)
+        before = [x.detach().clone() for x in changed]
+        aside = torch.cuda.Stream()
+        aside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(aside):
+            population.update(self.strings)  # compiles what has to be compiled, and allocates
+        torch.cuda.current_stream().wait_stream(aside)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.losses = population.update(self.strings)
+        with torch.no_grad():
+            for x, was in zip(changed, before, strict=True):
+                x.copy_(was)
+
+    def __call__(self, strings: Tensor) -> Tensor:
+        self.strings.copy_(strings)
+        self.optimiser.count()
+        self.graph.replay()
+        return self.losses.clone()

@@ -1,0 +1,166 @@
+"""Trials in training. They differ by their seed alone, so they train as one population: parameters stacked
+along a leading axis, one forward and one backward pass for all.
+
+`Population.step` is the definition of a training step, in plain PyTorch. `native.py` and `graphed.py` have
+faster ones that are held to it.
+
+    P trials   n strings   B strings in a batch   T steps   K letters
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.func import functional_call, stack_module_state, vmap
+from torch.nn.functional import cross_entropy
+
+from softstack import fit, kernels
+from softstack.errors import BadInput
+from softstack.lab import tasks
+from softstack.lab.tasks.data import Dataset, Split, one_hot
+from softstack.lab.training.adam import Adam
+from softstack.lab.training.checkpoints import Checkpoint, generator_state, words
+from softstack.lab.training.conditions import Condition, Network
+from softstack.lab.training.draws import initial, stacked, stream
+from softstack.lab.training.epochs import Epoch
+from softstack.lab.training.losses import LOSSES
+from softstack.networks import BufferedStackRNN
+
+Parameters = dict[str, Tensor]  # each with a leading axis of P
+
+
+def kernel_for(network: Network, x: Tensor) -> str:
+    """Which implementation runs for inputs like x (..., T, K): 'cpu', 'gpu' or 'reference'."""
+    T = x.shape[-2]
+    steps = network.steps(T) if isinstance(network, BufferedStackRNN) else T
+    return kernels.choose(network.backend, x, fit.why_not(network.cell, x, steps))
+
+
+def outputs(network: Network, parameters: Parameters, x: Tensor, letters: int) -> Tensor:
+    """x (P, B, T) symbols -> y (P, B, T, K): each trial's network on its own strings."""
+
+    def of_one(parameters: Parameters, x: Tensor) -> Tensor:
+        y: Tensor = functional_call(network, parameters, (x,))[0]
+        return y[:, : x.shape[1]]  # a buffered network may make more steps than there are targets
+
+    return vmap(of_one)(parameters, one_hot(x, letters, next(iter(parameters.values()))))
+
+
+@torch.no_grad()
+def accuracies(network: Network, parameters: Parameters, data: Dataset, letters: int) -> Tensor:
+    """(P,): right positions over scored positions, the argmax taken over the whole alphabet."""
+    y = outputs(network, parameters, data.x, letters).argmax(-1)  # (P, n, T)
+    right = ((y == data.y) & data.mask).sum((1, 2))
+    return right.double() / data.mask.sum((1, 2))
+
+
+class Population:
+    """Trials in training, in the order of the parameters' leading axis.
+
+    They go on from `begun`, one checkpoint for each seed, if there are any.
+    """
+
+    def __init__(
+        self,
+        condition: Condition,
+        seeds: Sequence[int],
+        device: torch.device | str = "cpu",
+        begun: Sequence[Checkpoint] = (),
+    ) -> None:
+        self.condition, self.seeds = condition, list(seeds)
+        self.letters = len(tasks.find(condition.task).alphabet)
+        self.weighting = LOSSES[condition.loss_name]
+        self.histories: list[list[Epoch]] = [[] for _ in seeds]
+        self.orders = [stream(seed, "order") for seed in seeds]
+        splits: tuple[Split, ...] = ("train", "dev")
+        self.data = {split: stacked(condition, seeds, split, device) for split in splits}
+        networks = [initial(condition, seed, device) for seed in seeds]
+        self.network = networks[0]  # its own parameters are not used
+        self.shapes = {name: p.shape for name, p in self.network.named_parameters()}
+        vectors = torch.cat([p.detach().flatten(1) for p in stack_module_state(networks)[0].values()], 1)
+        self.optimiser = Adam(vectors.requires_grad_(), condition.learning_rate, condition.weight_decay)
+        if begun:
+            self._go_on_from(begun)
+
+    @property
+    def parameters(self) -> Parameters:
+        return self.by_name(self.optimiser.vectors)
+
+    @property
+    def kernel(self) -> str:
+        """By which backend the networks run."""
+        steps = self.data["train"].x.shape[2]
+        return kernel_for(self.network, self.optimiser.vectors.new_empty(1, steps, self.letters))
+
+    def by_name(self, vectors: Tensor) -> Parameters:
+        """Parts of vectors (P, n) by the name of the parameter that they stand for."""
+        parts = vectors.split([shape.numel() for shape in self.shapes.values()], dim=1)
+        named = zip(self.shapes.items(), parts, strict=True)
+        return {name: part.unflatten(1, shape) for (name, shape), part in named}
+
+    def step(self, strings: Tensor) -> Tensor:
+        """One batch, the training strings (P, B) of each trial by number. Gives the losses (P,) before it."""
+        self.optimiser.count()
+        return self.update(strings)
+
+    def update(self, strings: Tensor) -> Tensor:
+        """The step itself, once it is counted."""
+        losses = self.losses(strings)
+        (gradient,) = torch.autograd.grad(losses.sum(), [self.optimiser.vectors])
+        self.optimiser.step(gradient)
+        return losses.detach()
+
+    def losses(self, strings: Tensor) -> Tensor:
+        """(P,) of a batch, `strings` (P, B)."""
+        trials = torch.arange(len(self.seeds), device=strings.device).unsqueeze(1)  # (P, 1)
+        data = Dataset(*(x[trials, strings] for x in self.data["train"]))
+        y = outputs(self.network, self.parameters, data.x, self.letters)  # (P, B, T, K)
+        surprise = cross_entropy(y.movedim(-1, 1), data.y, reduction="none")  # (P, B, T)
+        return (surprise * self.weighting(data.mask)).sum((1, 2))
+
+    def batches(self) -> tuple[Tensor, ...]:
+        """Every training string once, each trial in an order of its own: (P, B) of each batch."""
+        order = np.stack([order.permutation(self.condition.train_size) for order in self.orders])  # (P, n)
+        strings = torch.from_numpy(order).to(self.data["train"].x.device)
+        return tuple(batch.contiguous() for batch in strings.split(self.condition.batch_size, dim=1))
+
+    def accuracies(self, split: Split) -> Tensor:
+        return accuracies(self.network, self.parameters, self.data[split], self.letters)
+
+    def weights(self, place: int) -> dict[str, Tensor]:
+        return {name: p[place].detach().clone() for name, p in self.parameters.items()}
+
+    def checkpoint(self, place: int) -> Checkpoint:
+        """The trial at a place, at the end of an epoch."""
+        optimiser = self.optimiser
+        tensors = (optimiser.vectors, optimiser.first, optimiser.second)
+        parameters, first, second = (x[place].detach().cpu().clone() for x in tensors)
+        order, epochs = words(self.orders[place]), [*self.histories[place]]
+        return Checkpoint(parameters, first, second, optimiser.steps, order, epochs)
+
+    def _go_on_from(self, begun: Sequence[Checkpoint]) -> None:
+        """They train in step, so they must have done as many epochs."""
+        if len({checkpoint.steps for checkpoint in begun}) != 1 or len(begun) != len(self.seeds):
+            done = sorted({len(checkpoint.epochs) for checkpoint in begun})
+            raise BadInput(
+                f"{len(self.seeds)} trials cannot go on together from {len(begun)} checkpoints after {done} "
+                "epochs: they need one each, after as many epochs"
+            )
+        optimiser = self.optimiser
+        device = optimiser.vectors.device
+        optimiser.vectors = torch.stack([c.parameters for c in begun]).to(device).requires_grad_()
+        optimiser.first = torch.stack([c.first for c in begun]).to(device)
+        optimiser.second = torch.stack([c.second for c in begun]).to(device)
+        optimiser.steps = begun[0].steps
+        self.histories = [[*checkpoint.epochs] for checkpoint in begun]
+        for order, checkpoint in zip(self.orders, begun, strict=True):
+            order.bit_generator.state = generator_state(checkpoint.order)
+
+    def keep(self, places: list[int]) -> None:
+        """Go on with the trials at these places alone."""
+        self.seeds = [self.seeds[place] for place in places]
+        self.orders = [self.orders[place] for place in places]
+        self.histories = [self.histories[place] for place in places]
+        self.data = {split: Dataset(*(x[places] for x in data)) for split, data in self.data.items()}
+        self.optimiser.keep(places)

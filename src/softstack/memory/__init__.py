@@ -1,0 +1,33 @@
+"""§2.1 and §2.3: memories, one file each, and the protocol that they keep (`protocol.py`).
+
+MEMORIES gives names to them: a name stands for the class that is made with the width of what is read.
+"""
+
+from collections.abc import Callable
+
+from softstack.memory.items import Ahead as Ahead
+from softstack.memory.items import MemoryState as MemoryState
+from softstack.memory.items import above as above
+from softstack.memory.items import before as before
+from softstack.memory.items import empty as empty
+from softstack.memory.items import pop as pop
+from softstack.memory.items import push as push
+from softstack.memory.items import read as read
+from softstack.memory.nothing import NoMemory as NoMemory
+from softstack.memory.protocol import Batch as Batch
+from softstack.memory.protocol import Choice as Choice
+from softstack.memory.protocol import Contents as Contents
+from softstack.memory.protocol import Head as Head
+from softstack.memory.protocol import Instructions as Instructions
+from softstack.memory.protocol import Memory as Memory
+from softstack.memory.protocol import Scores as Scores
+from softstack.memory.protocol import Strength as Strength
+from softstack.memory.protocol import Vector as Vector
+from softstack.memory.queue import Queue as Queue
+from softstack.memory.scan import queue_scan as queue_scan
+from softstack.memory.scan import scan as scan
+from softstack.memory.scan import stack_scan as stack_scan
+from softstack.memory.stack import Stack as Stack
+from softstack.memory.states import compact as compact
+
+MEMORIES: dict[str, Callable[[int], Memory]] = {"stack": Stack, "queue": Queue, "none": NoMemory}

@@ -1,0 +1,192 @@
+"""What a memory says of itself, and all that the rest of softstack knows of it.
+
+A memory is one final class. It names the heads that it wants and their kinds, the width of what it reads,
+how it begins, what a step does, and what it holds. Networks, their heads and first weights, padding, traces,
+figures, pages and diagnosis work from that alone. docs/add/memory.md has a memory in one file.
+"""
+
+from collections import namedtuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+Batch = tuple[int, ...]  # (B,), or () for one sequence
+Drawn = Literal["pile", "line", "cells"]
+TAKEN = frozenset("xyrVshio")  # names that a trace has for its own, so that no head may be called so
+State = Any  # a NamedTuple of tensors, each with the batch axes first
+
+
+@dataclass(frozen=True)
+class Strength:
+    """How much: a number in [0, 1], (B,), or `count` of them, (B, count). Its bias begins as `bias`."""
+
+    bias: float = 0.0
+    count: int | None = None
+
+    @property
+    def size(self) -> int:
+        return 1 if self.count is None else self.count
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return () if self.count is None else (self.count,)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return ("",) if self.count is None else _numbers(self.count)
+
+    def value(self, raw: Tensor) -> Tensor:
+        squashed = torch.sigmoid(raw)
+        return squashed.squeeze(-1) if self.count is None else squashed
+
+    def hardened(self, value: Tensor) -> Tensor:
+        """The nearest strength of 0 or 1."""
+        return value.round()
+
+
+@dataclass(frozen=True)
+class Vector:
+    """What: a vector (B, size) of numbers in [0, 1]."""
+
+    size: int
+    bias: float = 0.0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.size,)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return _numbers(self.size)
+
+    def value(self, raw: Tensor) -> Tensor:
+        return torch.sigmoid(raw)
+
+    def hardened(self, value: Tensor) -> Tensor:
+        return value
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which: probabilities (B, k) of k named actions, by a softmax."""
+
+    actions: tuple[str, ...]
+    bias: float = 0.0
+
+    @property
+    def size(self) -> int:
+        return len(self.actions)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.size,)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.actions
+
+    def value(self, raw: Tensor) -> Tensor:
+        return torch.softmax(raw, -1)
+
+    def hardened(self, value: Tensor) -> Tensor:
+        """The likeliest action for certain."""
+        return torch.nn.functional.one_hot(value.argmax(-1), self.size).to(value.dtype)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What a network puts out: numbers (B, size) as they are."""
+
+    size: int
+    bias: float = 0.0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.size,)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return _numbers(self.size)
+
+    def value(self, raw: Tensor) -> Tensor:
+        return raw
+
+    def hardened(self, value: Tensor) -> Tensor:
+        return value
+
+
+# A kind of head has `size` rows in the linear map, the `shape` and `labels` of its value, and makes the
+# value of those rows.
+Head = Strength | Vector | Choice | Scores
+
+
+def _numbers(size: int) -> tuple[str, ...]:
+    return tuple(str(k + 1) for k in range(size))
+
+
+class Contents(NamedTuple):
+    """What a memory holds, as figures and pages draw it: N cells."""
+
+    V: Tensor  # (B, N, k) the vector in each cell
+    s: Tensor  # (B, N) how much of it there is
+
+
+class Memory(Protocol):
+    """What a network needs of a memory.
+
+    It may also have `append_only = True`, if a cell's vector never changes and new cells come last: traces
+    then keep each vector once; and `nearest(state) -> state`, the state without all that the next read does
+    not see: diagnosis then tells what lies beneath from what is read.
+    """
+
+    @property
+    def name(self) -> str:
+        """What sentences and pages call it, such as "stack"."""
+
+    @property
+    def drawn(self) -> Drawn:
+        """How its cells are drawn: the last on top, the first in front, or side by side."""
+
+    @property
+    def heads(self) -> Mapping[str, Head]:
+        """What a controller must say in each step, by name. The names x, y, r, V, s, h, i and o are taken."""
+
+    @property
+    def width(self) -> int:
+        """Numbers in what it reads."""
+
+    def init(
+        self,
+        batch: Batch = (),
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> State:
+        """The state before the first step, for (B,) sequences or, with (), for one without a batch axis."""
+
+    def step(self, state: State, instructions: Any) -> tuple[State, Tensor]:
+        """The next state and what is read, r (B, width). `instructions` has the heads by name."""
+
+    def contents(self, state: State) -> Contents:
+        """What it holds."""
+
+
+class Instructions(NamedTuple):
+    """What a controller tells a stack or a queue, ⟨v_t, u_t, d_t⟩; for a whole sequence, with a time axis."""
+
+    v: Tensor  # (B, m) or (B, T, m)
+    u: Tensor  # (B,) or (B, T)
+    d: Tensor  # (B,) or (B, T)
+
+
+_TYPES: dict[tuple[str, ...], Any] = {Instructions._fields: Instructions}
+
+
+def instructions_type(names: tuple[str, ...]) -> Any:
+    """The NamedTuple that a memory with heads of these names is given in a step."""
+    if names not in _TYPES:
+        _TYPES[names] = namedtuple("Instructions", names)
+    return _TYPES[names]

@@ -1,0 +1,68 @@
+"""States are NamedTuples of tensors, one in another: what is done to every tensor of one."""
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar, cast
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+from torch.utils._pytree import tree_map
+
+from softstack import checks
+
+S = TypeVar("S")
+
+
+def detached(state: S) -> S:
+    """The same numbers without their history: what truncated backpropagation goes on from."""
+    return cast(S, tree_map(Tensor.detach, state))
+
+
+def compact(state: S) -> S:
+    """The same state without cells that are empty in every way: what it reads from now on is the same.
+
+    A memory grows by a cell at each step. Its state may say how it is made smaller, by a method `compact`;
+    other parts stay as they are.
+    """
+    if isinstance(state, Tensor):
+        return state
+    assert isinstance(state, tuple)
+    own: Any = getattr(state, "compact", None)
+    if own is not None:
+        return cast(S, own())
+    parts = [compact(part) for part in state]
+    return cast(S, type(state)(*parts) if hasattr(state, "_fields") else tuple(parts))
+
+
+def kept(live: Tensor, new: S, old: S) -> S:
+    """Leaf by leaf, `new` where live (B,) and `old` elsewhere: a padded step changes nothing.
+
+    A leaf that has grown keeps the old numbers in front, and zeros in the cells that are new.
+    """
+    return cast(S, tree_map(lambda a, b: only_where(live, a, _grown(b, a)), new, old))
+
+
+def _grown(old: Tensor, new: Tensor) -> Tensor:
+    if old.shape == new.shape:
+        return old
+    more = [size for was, now in zip(old.shape, new.shape, strict=True) for size in (now - was, 0)]
+    return pad(old, more[::-1])
+
+
+def only_where(live: Tensor, new: Tensor, old: Tensor | float = 0.0) -> Tensor:
+    """`new` where live and `old` elsewhere; live (B,) or (B, T) lacks the last axes of the others."""
+    return torch.where(live.view(*live.shape, *[1] * (new.ndim - live.ndim)), new, old)
+
+
+def running(lengths: Tensor, x: Tensor) -> Tensor:
+    """(B, T): whether step t of x (B, T, k) comes before the end of its sequence, or is padding."""
+    checks.lengths(lengths, x)
+    steps = torch.arange(x.shape[-2], device=x.device)
+    return steps < lengths.to(x.device).unsqueeze(-1)
+
+
+def full_precision(x: Tensor) -> AbstractContextManager[Any]:
+    """Strengths are summed over many steps: under autocast a memory still computes in its own dtype."""
+    device = x.device.type
+    autocast = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+    return torch.autocast(device, enabled=False) if autocast else nullcontext()

@@ -1,0 +1,193 @@
+"""Figures and `ss.show` draw any memory from what it declares."""
+
+import re
+
+import matplotlib
+import numpy as np
+import pytest
+import torch
+
+import softstack as ss
+from browser import needs_chromium, page_data
+from other_memories import Gates, Register, Superposition, condition, known, network, traced  # noqa: F401
+from softstack.lab.reports import figures
+from softstack.viewer import declared, recorded
+
+pytestmark = pytest.mark.usefixtures("known")
+
+
+def test_columns_are_the_heads_with_their_labels():
+    def drawn(memory, **kind):
+        return [(c.name, c.kind, c.title, c.labels) for c in declared.columns(memory, **kind)]
+
+    assert drawn(ss.Stack(2), buffered=True) == [
+        ("u", "strength", "pop", ("",)),
+        ("d", "strength", "push", ("",)),
+        ("v", "vector", "pushed vector", ("1", "2")),
+        ("i", "strength", "take", ("",)),
+        ("o", "strength", "give", ("",)),
+    ]
+    assert drawn(Register(2)) == [
+        ("write", "strength", "write", ("",)),
+        ("value", "vector", "value", ("1", "2")),
+    ]
+    assert drawn(Superposition(1)) == [
+        ("act", "choice", "act", ("push", "pop", "no-op")),
+        ("v", "vector", "pushed vector", ("1",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("memory", "titles", "labels"),
+    [
+        ("register", ["write", "value"], [[""], ["1", "2", "3"]]),
+        ("superposition", ["act", "pushed vector"], [["push", "pop", "no-op"], ["1", "2", "3"]]),
+    ],
+)
+def test_a_figure_has_a_column_for_each_head(memory, titles, labels):
+    built = network(memory)
+    seen = figures.observe(built, condition(memory), list("0110"))
+    figure = figures.draw(built, condition(memory), seen)
+    axes = figure.axes[:-1]  # without the bar of colours
+    assert [axis.get_title() for axis in axes] == [*titles, "input", "output"]
+    assert [[tick.get_text() for tick in axis.get_xticklabels()] for axis in axes[:2]] == labels
+    heads = [c.name for c in declared.columns(built.cell.memory)]
+    for axis, name in zip(axes, heads, strict=False):
+        expected = seen.trace.instructions[name].reshape(8, -1)
+        np.testing.assert_array_equal(axis.images[0].get_array(), expected.numpy())
+    table = figures.as_html(figure, seen, "any")
+    assert f"<th scope=col>{titles[0]}</th></tr>" in table
+    first = seen.trace.instructions[heads[0]][0]
+    if memory == "superposition":
+        assert f"<td>{('push', 'pop', 'no-op')[int(first.argmax())]} {first.max():.3f}</td></tr>" in table
+    else:
+        assert f"<td>{first:.3f}</td></tr>" in table
+
+
+def test_numbers_outside_the_colours_are_scaled_into_them():
+    wide = figures._scaled(torch.tensor([[-1.0, 3.0], [float("nan"), float("inf")]]))
+    assert wide[0].tolist() == [0, 1]
+    assert wide[1].isnan().tolist() == [True, False]
+    assert figures._scaled(torch.tensor([[0.25]])).tolist() == [[0.25]]
+
+
+# --- ss.show ------------------------------------------------------------------------------------------------
+
+
+SENTENCES = {
+    "register": lambda t, trace: f"write {trace.write[1, t]:.2f}. The register holds 1.00 in 1 cell.",
+    "superposition": lambda t, trace: (
+        f"act {('push', 'pop', 'no-op')[int(trace.act[1, t].argmax())]} "
+        f"({100 * trace.act[1, t].max():.0f} %). The superposition holds {trace.s[1, t].sum():.2f} in "
+        f"{int((trace.s[1, t] > 0).sum())} cell"
+    ),
+}
+
+
+def shown(browser, text, tmp_path, width=1000):
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    (tmp_path / "shown.html").write_text(text, encoding="utf-8")
+    page.goto((tmp_path / "shown.html").as_uri())
+    page.wait_for_function("softstack && softstack.page.panels[0].run")
+    return page, errors
+
+
+@needs_chromium
+@pytest.mark.parametrize("memory", SENTENCES)
+def test_show_says_what_the_memory_is(browser, tmp_path, memory):
+    trace = traced(memory)
+    page, errors = shown(browser, ss.show(trace, sequence=1).text, tmp_path)
+    assert page.inner_text(".memory h3") == memory.capitalize()
+    for t in range(7):
+        assert SENTENCES[memory](t, trace) in page.inner_text(".words")
+        page.keyboard.press("ArrowRight")
+    assert not errors
+    page.close()
+
+
+@needs_chromium
+def test_heads_of_every_kind_are_drawn(browser, tmp_path):
+    rnn = ss.StackRNN(3, controller="gru", hidden_size=4, memory=Gates(2), output_size=3)
+    _, _, trace = rnn(torch.eye(3), return_trace=True)
+    columns = declared.columns(trace.memory)
+    assert [(c.name, c.kind, c.labels) for c in columns] == [
+        ("open", "strength", ("1", "2")),
+        ("raw", "scores", ("1", "2")),
+    ]
+    page, errors = shown(browser, ss.show(trace).text, tmp_path)
+    first, second = trace.open[0].tolist()
+    assert f"open {first:.2f} and {second:.2f}. The gates holds 1.00 in 1 cell." in page.inner_text(".words")
+    assert page.locator(".several .gauge output").all_inner_texts() == [f"{first:.2f}", f"{second:.2f}"]
+    bars = page.locator(".state:has(span:text-is('raw')) b").all()
+    drawn = [float(bar.evaluate("b => b.style.transform.slice(7, -1)")) for bar in bars]
+    assert drawn == pytest.approx(trace.raw[0].tolist(), abs=0.001)
+    assert page.inner_text(".memory h3 small") == "front on top"
+    assert not errors
+    page.close()
+
+
+@needs_chromium
+def test_a_register_is_drawn_as_a_cell_and_a_pile_with_its_last_cell_on_top(browser, tmp_path):
+    trace = traced("register")
+    page, errors = shown(browser, ss.show(trace).text, tmp_path)
+    page.keyboard.press("End")
+    assert page.locator(".beside .column").count() == 1
+    background = page.evaluate("document.querySelector('.beside b').style.background")
+    colours = [tuple(map(int, rgb)) for rgb in re.findall(r"rgb\((\d+), (\d+), (\d+)\)", background)]
+    viridis = matplotlib.colormaps["viridis"]
+    expected = [np.array(viridis(value)[:3]) * 255 for value in trace.V[0, 6, 0].tolist()]
+    assert len(colours) == 6  # each number is a band from here to there
+    np.testing.assert_allclose(colours[::2], expected, atol=6)
+    page.close()
+    trace = traced("superposition", T=12)
+    page, more = shown(browser, ss.show(trace).text, tmp_path)
+    t = int(trace.s[0].sum(-1).argmax())
+    page.evaluate(f"softstack.go({t})")
+    unit = page.evaluate("softstack.page.panels[0].memory.view.unit")
+    bottoms = page.evaluate(
+        "[...softstack.page.panels[0].memory.view.cells.nodes].map("
+        "([slot, node]) => [slot, parseFloat(node.style.bottom)])"
+    )
+    places = [slot for slot, _ in sorted(bottoms, key=lambda pair: -pair[1])]
+    assert places == sorted(places, reverse=True)
+    assert places[0] == 4  # the last cell is the top
+    heights = [box.bounding_box()["height"] / unit for box in page.locator(".stack .cell").all()]
+    assert sorted(heights) == pytest.approx(
+        sorted(s for s in trace.s[0, t].tolist() if s * unit >= 0.6), abs=0.02
+    )
+    assert page.locator(".bracket").is_hidden()  # where this memory is read the page cannot know
+    assert not errors + more
+    page.close()
+
+
+@needs_chromium
+def test_what_is_no_number_is_shown(browser, tmp_path):
+    """NaN and infinity are no JSON: they must not leave a blank page."""
+    trace = traced("register")
+    trace.instructions["write"].data[0, 1] = float("nan")
+    trace.y.data[0, 2] = float("inf")
+    trace.V.data[0, 3] = float("-inf")
+    trace.s.data[0, 3] = float("nan")
+    text = ss.show(trace).text
+    run = page_data(text)["networks"][0]["runs"][0]
+    assert run["said"]["write"][1] == "NaN"
+    assert run["y"][2] == ["Infinity"] * 3
+    page, errors = shown(browser, text, tmp_path)
+    for _ in range(7):
+        page.keyboard.press("ArrowRight")
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    assert "write NaN." in page.inner_text(".words")
+    assert not errors
+    page.close()
+    seen = figures.observe(network(), condition(), list("01"))
+    seen.trace.instructions["write"][1] = float("nan")
+    assert figures.as_json(seen)["trace"]["write"][1] is None
+    assert figures.as_json(seen)["trace"]["write"][0] == float(seen.trace.write[0])
+
+
+def test_numbers_in_the_page_are_those_of_the_trace():
+    values = torch.tensor([[0.123456789, 1.0, 0.0], [-12345.678, 1e-9, 1e20]], dtype=torch.float64)
+    assert recorded.numbers(values) == [[0.123457, 1, 0], [-12345.7, 1e-9, 1e20]]

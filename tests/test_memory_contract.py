@@ -1,0 +1,148 @@
+"""What every memory keeps over sequences of instructions, step by step and through its kernel."""
+
+import torch
+from torch.func import grad, vmap
+from torch.testing import assert_close
+from torch.utils._pytree import tree_leaves, tree_map
+
+import softstack as ss
+from contract import (
+    DOUBLE,
+    MEMORIES,
+    ORACLES,
+    at,
+    every_memory,
+    gradients,
+    instructions,
+    longer,
+    memory_of,
+    run,
+    same,
+    scans,
+    score,
+)
+from softstack.memory.protocol import instructions_type
+
+
+@every_memory
+def test_reads_and_gradients_are_those_of_the_literal_loops(memory, generator):
+    told = {k: p.requires_grad_() for k, p in instructions(MEMORIES[memory](2), generator, 2, 7).items()}
+    ours = run(memory, told)[0]
+    theirs = torch.stack([ORACLES[memory](**at(told, b)) for b in range(2)])
+    assert_close(ours, theirs)
+    same(gradients(score(ours), list(told.values())), gradients(score(theirs), list(told.values())))
+
+
+@scans
+def test_step_by_step_is_the_scan(scan, generator):
+    memory = memory_of(scan)
+    told = instructions(memory, generator, 3, 7)
+    state = memory.init((3,), **DOUBLE)
+    reads = []
+    for t in range(7):
+        state, r = memory.step(state, instructions_type(tuple(told))(**at(told, slice(None), t)))
+        reads.append(r)
+    whole, final = run(scan, told)
+    assert_close(torch.stack(reads, 1), whole)
+    assert whole.shape == (3, 7, memory.width)
+    same(state, final)
+
+
+@scans
+def test_a_batch_is_one_sequence_at_a_time(scan, generator):
+    """And a sequence needs no batch axis."""
+    told = instructions(memory_of(scan), generator, 3, 6)
+    r, state = run(scan, told)
+    for b in range(3):
+        same((r[b], tree_map(lambda leaf: leaf[b], state)), run(scan, at(told, b)))  # noqa: B023 (called at once)
+
+
+@scans
+def test_in_pieces(scan, generator):
+    told = instructions(memory_of(scan), generator, 3, 9)
+    first, state = run(scan, at(told, slice(None), slice(4)))
+    second, state = run(scan, at(told, slice(None), slice(4, None)), state)
+    same((torch.cat([first, second], 1), state), run(scan, told))
+
+
+@scans
+def test_no_sequences_and_no_steps(scan, generator):
+    memory = memory_of(scan)
+    told = instructions(memory, generator, 2, 5)
+    r, state = run(scan, at(told, slice(0)))
+    assert r.shape == (0, 5, memory.width)
+    assert [leaf.shape[1:] for leaf in tree_leaves(state)] == [
+        leaf.shape[1:] for leaf in tree_leaves(run(scan, told)[1])
+    ]
+    before = run(scan, told)[1]
+    r, state = run(scan, at(told, slice(None), slice(0)), before)
+    assert r.shape == (2, 0, memory.width)
+    same(state, before)
+
+
+@scans
+def test_padding_changes_neither_state_nor_gradient(scan, generator):
+    """Whatever stands in padded steps, NaN included, each sequence comes out as it does on its own. The state
+    that it begins with holds something already."""
+    memory = memory_of(scan)
+    before = tree_map(torch.Tensor.requires_grad_, run(scan, instructions(memory, generator, 3, 2))[1])
+    lengths = torch.tensor([5, 0, 3])
+    told = instructions(memory, generator, 3, 5)
+    for b, n in enumerate(lengths):
+        for part in told.values():
+            part[b, n:] = torch.nan
+    leaves = [*(part.requires_grad_() for part in told.values()), *tree_leaves(before)]
+    r, state = run(scan, told, before, lengths)
+    for b, n in enumerate(lengths.tolist()):
+        alone = [leaf[b, :n].detach() for leaf in leaves[: len(told)]]
+        alone += [leaf[b].detach() for leaf in leaves[len(told) :]]
+        alone = [leaf.clone().requires_grad_() for leaf in alone]
+        start = type(before)(*alone[len(told) :])
+        r_alone, state_alone = run(scan, dict(zip(told, alone, strict=False)), start)
+        assert_close(r[b, :n], r_alone)
+        assert not r[b, n:].any()
+        own = tree_map(lambda leaf: leaf[b], state)  # noqa: B023 (called at once)
+        same(own, tree_map(longer, state_alone, own))
+        ours = gradients(score(r[b], own), leaves)
+        theirs = gradients(score(longer(r_alone, r[b]), tree_map(longer, state_alone, own)), alone)
+        for k, (our, their) in enumerate(zip(ours, theirs, strict=True)):
+            assert_close(our[b], longer(their, our[b]) if k < len(told) else their)
+            assert not our[[other for other in range(3) if other != b]].any()
+
+
+@scans
+def test_gradcheck(scan, generator):
+    """Of reads and of every tensor of the last state."""
+    told = instructions(memory_of(scan), generator, 2, 5)
+
+    def outcome(*parts):
+        return tuple(tree_leaves(run(scan, dict(zip(told, parts, strict=True)))))
+
+    assert torch.autograd.gradcheck(outcome, [part.requires_grad_() for part in told.values()])
+
+
+@scans
+def test_vmap_and_grad_transform(scan, generator):
+    told = instructions(memory_of(scan), generator, 3, 4)
+    assert_close(vmap(lambda parts: run(scan, parts)[0])(told), run(scan, told)[0])
+    by_func = grad(lambda parts: score(run(scan, parts)[0]))(told)
+    leaves = [part.requires_grad_() for part in told.values()]
+    same(list(by_func.values()), gradients(score(run(scan, told)[0]), leaves))
+
+
+@every_memory
+def test_detach_and_compact(memory, generator):
+    """A detached state has no history. A compact one reads the same from now on, and has no empty cell."""
+    told = {k: p.requires_grad_() for k, p in instructions(MEMORIES[memory](2), generator, 2, 6).items()}
+    for name in told.keys() & {"u", "u_top"}:
+        told[name] = torch.ones_like(told[name])  # something becomes empty
+    state = run(memory, told)[1]
+    assert not any(leaf.requires_grad for leaf in tree_leaves(ss.memory.states.detached(state)))
+    same(ss.memory.states.detached(state), state)
+    small = ss.compact(state)
+    more = instructions(MEMORIES[memory](2), generator, 2, 4)
+    assert_close(run(memory, more, small)[0], run(memory, more, state)[0])
+    if memory in ("stack", "deque"):
+        assert small.s.shape[-1] < state.s.shape[-1]
+    if isinstance(small, ss.MemoryState) and small.s.numel():
+        assert (small.s > 0).any(0).all()
