@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from copy import deepcopy
 from functools import partial
 
 import pytest
@@ -15,7 +16,11 @@ from torch.utils.checkpoint import checkpoint
 
 import softstack as ss
 from softstack import fit, fused, kernels
-from softstack.kernels.rnn import CORES, MEMORIES, on_chip
+from softstack.kernels.gpu.layout import on_chip
+from softstack.kernels.kinds import CORES, MEMORIES
+from softstack.kernels.tuples import Options
+from softstack.memory import Queue, Stack
+from softstack.memory.scan import item_scan
 from test_memory import DOUBLE, SCANS, STRENGTHS, instructions
 
 INTERPRETED = not torch.cuda.is_available()  # the kernels of the GPU, on the CPU: a step takes 20 ms
@@ -248,7 +253,7 @@ def test_padding_changes_nothing_at_ties(network, memory, kernel, T, on_chip, ge
     """Cells that come in empty keep the slope that they have where the sequence runs alone: any if it makes
     no step, and none if it makes one."""
     if not on_chip:
-        monkeypatch.setattr("softstack.kernels.rnn.ON_CHIP", 0)
+        monkeypatch.setattr("softstack.kernels.gpu.layout.ON_CHIP", 0)
     net = build("lstm", memory, network).to(DEVICE[kernel])
     x = torch.randn(4, T, 3, generator=generator, **DOUBLE).to(DEVICE[kernel])
     state = net(x[:, :3])[1]
@@ -285,7 +290,7 @@ def test_networks_on_the_gpu(network, controller, memory, dtype, B, T, before, r
 @pytest.mark.parametrize("ragged", [False, True])
 def test_networks_too_large_for_a_chip(controller, memory, ragged, generator, monkeypatch):
     """They go step by step on a GPU; here a small one is made to."""
-    monkeypatch.setattr("softstack.kernels.rnn.ON_CHIP", 0)
+    monkeypatch.setattr("softstack.kernels.gpu.layout.ON_CHIP", 0)
     compare("gpu", "plain", controller, memory, torch.float64, 2, 4, 2, ragged, generator)
 
 
@@ -293,6 +298,114 @@ def test_what_a_chip_holds():
     assert on_chip(CORES["lstm"], 64, 64, torch.float32)
     assert not on_chip(CORES["lstm"], 64, 64, torch.float64)
     assert not on_chip(CORES["lstm"], 256, 256, torch.float32)
+
+
+@pytest.mark.parametrize("kernel", DEVICE)
+@pytest.mark.parametrize("memory", SCANS)
+@pytest.mark.parametrize("name", ["v", "u", "d", "V", "s"])
+def test_what_is_not_a_number_shows_in_scans(kernel, memory, name, generator):
+    """Also where it lies in a cell that a chain has left out, or has not come to: the equations multiply it
+    by 0, and that is not a number either."""
+    T, n, m = (4, 2, 2) if INTERPRETED and kernel == "gpu" else (40, 5, 3)
+    cells = Stack(m, validate=False) if memory == "stack" else Queue(m, validate=False)
+    for place in range(n if name in "Vs" else T):
+        tensors = dict(zip("vud", instructions("saturated", generator, 2, T, m), strict=True))
+        tensors["V"] = torch.randn(2, n, m, generator=generator, **DOUBLE)
+        tensors["s"] = STRENGTHS["saturated"](generator, 2, n)
+        tensors[name][(0, place, 1) if name in "vV" else (0, place)] = torch.nan
+        v, u, d, V, s = (x.to(DEVICE[kernel]) for x in tensors.values())
+        ours, theirs = (
+            item_scan(cells, v, u, d, ss.MemoryState(V, s), backend, validate=False)
+            for backend in (kernel, "reference")
+        )
+        assert not theirs[0].isfinite().all()
+        assert torch.equal(ours[0].isfinite(), theirs[0].isfinite())
+        assert torch.equal(ours[1].V.isfinite(), theirs[1].V.isfinite())
+        assert torch.equal(ours[1].s.isfinite().all(1), theirs[1].s.isfinite().all(1))
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize(
+    ("kernel", "T", "on_chip"), [("cpu", 5, True), ("cpu", 140, True), ("gpu", 3, True), ("gpu", 3, False)]
+)
+def test_what_is_not_a_number_shows_in_networks(network, memory, kernel, T, on_chip, generator, monkeypatch):
+    if not on_chip:
+        monkeypatch.setattr("softstack.kernels.gpu.layout.ON_CHIP", 0)
+        if network != "plain":
+            return  # step by step, which buffered networks cannot go
+    faults = ["x", "weight", *(["u", "v", "y"] if network == "plain" else ["u", "v", "y", "i", "o"])]
+    for fault in faults:
+        net = build("gru", memory, network).to(DEVICE[kernel])
+        x = torch.randn(2, T, 3, generator=generator, **DOUBLE).to(DEVICE[kernel])
+        with torch.no_grad():
+            if fault == "x":
+                x[0, T // 2, 1] = torch.nan
+            elif fault == "weight":
+                net.cell.core.from_hidden.weight[1, 1] = torch.nan
+            else:
+                net.cell.heads.bias_of(fault)[0] = torch.nan
+        net.backend = kernel
+        y, state = net(x)
+        net.backend = "reference"
+        expected, final = net(x)
+        assert not expected.isfinite().all() or (memory == "none" and fault in "uv")
+        assert torch.equal(y.isfinite(), expected.isfinite())
+        for ours, theirs in zip(leaves_of(state), leaves_of(final), strict=True):
+            assert ours.isfinite().all() == theirs.isfinite().all()
+
+
+@pytest.mark.parametrize("kernel", DEVICE)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("network", NETWORKS)
+def test_halves_are_computed_in_float32_and_rounded(kernel, dtype, network, generator):
+    """Outputs, states and gradients are those of float32, rounded once."""
+    T = 3 if INTERPRETED and kernel == "gpu" else 12
+    net = build("lstm", network=network, dtype=torch.float32, backend=kernel).to(DEVICE[kernel]).to(dtype)
+    wide = deepcopy(net).float()
+    x = torch.randn(2, T, 3, generator=generator).to(DEVICE[kernel], dtype).requires_grad_()
+    x_wide = x.detach().float().requires_grad_()
+    (y, state), (y_wide, state_wide) = net(x), wide(x_wide)
+    for ours, theirs in zip(leaves_of((y, state)), leaves_of((y_wide, state_wide)), strict=True):
+        assert ours.dtype == dtype
+        assert_close(ours.float(), theirs, rtol=2e-2 if network != "plain" else 8e-3, atol=2e-2)
+    if network == "plain":
+        assert torch.equal(y, y_wide.to(dtype))
+        weights = torch.randn(y.shape, generator=generator).to(y)
+        grads = torch.autograd.grad((y * weights).sum(), [x, *net.parameters()])
+        wides = torch.autograd.grad((y_wide * weights.float()).sum(), [x_wide, *wide.parameters()])
+        for ours, theirs in zip(grads, wides, strict=True):
+            assert torch.equal(ours, theirs.to(dtype))
+
+
+@pytest.mark.parametrize("kernel", DEVICE)
+@pytest.mark.parametrize("memory", SCANS)
+def test_scans_of_halves(kernel, memory, generator):
+    v, u, d = (x.bfloat16().to(DEVICE[kernel]) for x in instructions("random", generator, 2, 6, 3))
+    tensors = [x.requires_grad_() for x in (v, u, d)]
+    wides = [x.detach().float().requires_grad_() for x in tensors]
+    r, state = SCANS[memory][0](*tensors, backend=kernel)
+    r_wide, state_wide = SCANS[memory][0](*wides, backend=kernel)
+    for ours, theirs in zip((r, *state), (r_wide, *state_wide), strict=True):
+        assert torch.equal(ours, theirs.bfloat16())
+    grads, expected = torch.autograd.grad(r.sum(), tensors), torch.autograd.grad(r_wide.sum(), wides)
+    for ours, theirs in zip(grads, expected, strict=True):
+        assert torch.equal(ours, theirs.bfloat16())
+
+
+@pytest.mark.parametrize("kernel", [*DEVICE, "reference"])
+def test_a_state_is_its_own(kernel, generator):
+    """What a caller writes later into what was pushed changes no state, and no gradient."""
+    v, u, d = (x.to(DEVICE.get(kernel, "cpu")) for x in instructions("random", generator, 2, 4, 3))
+    u.requires_grad_()
+    pushed = v.clone()
+    r, state = ss.stack_scan(v, u, d, backend=kernel)
+    v.zero_()
+    assert_close(state.V, pushed)
+    if kernel != "reference":
+        (grad,) = torch.autograd.grad(r.sum(), u)
+        (expected,) = torch.autograd.grad(ss.stack_scan(pushed, u, d, backend=kernel)[0].sum(), u)
+        assert torch.equal(grad, expected)
 
 
 @pytest.mark.parametrize("kernel", DEVICE)
@@ -369,16 +482,18 @@ def test_operators_are_registered_as_torch_wants(memory, generator):
 
     v, u, d = instructions("random", generator, 2, 5, 3)
     lengths = torch.tensor([5, 3])
-    torch.library.opcheck(scan_op, (v, u, d, torch.zeros(2, 0, **DOUBLE), lengths, memory == "stack", False))
+    empty = torch.zeros(2, 0, 3, **DOUBLE), torch.zeros(2, 0, **DOUBLE)
+    torch.library.opcheck(scan_op, (v, u, d, *empty, lengths, memory == "stack", "cpu"))
     net = build("lstm", memory)
     state = net.cell.init((2,), v)
     weights = fused.weights_of("lstm", {k: p.detach() for k, p in net.cell.named_parameters()})
-    arguments = (v, *weights, *state.memory, *state.h, state.r, lengths, v[..., :0, 0], v[:, 0, 0])
+    arguments = (v, *weights, *state.h, state.r, *state.memory, v[..., :0, 0], v[:, 0, 0], lengths)
+    options = Options(CORES["lstm"], MEMORIES[memory], steps=5, ragged=True, buffered=False)
     torch.library.opcheck(
         rnn_op,
-        (*(z.unsqueeze(0) for z in arguments), CORES["lstm"], MEMORIES[memory], 5, True, False, False),
+        (*(z.unsqueeze(0) for z in arguments), *options, "cpu"),
         test_utils=("test_schema", "test_autograd_registration", "test_faketensor"),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(
@@ -479,7 +594,8 @@ def test_twice_is_refused_in_a_sentence(generator):
         ("auto", torch.zeros(1), "", "cpu: the fused kernel runs"),
         ("gpu", torch.zeros(1, device=DEVICE["gpu"]), "", "gpu: the fused kernel runs"),
         ("reference", torch.zeros(1), "", "reference: it was asked for"),
-        ("auto", torch.zeros(1).half(), "", "reference: its dtype is torch.float16"),
+        ("auto", torch.zeros(1).half(), "", "cpu: the fused kernel runs"),
+        ("auto", torch.zeros(1, dtype=torch.int32), "", "reference: its dtype is torch.int32"),
         ("auto", torch.zeros(1, device="meta"), "", "reference: its tensors are on meta"),
         ("auto", torch.zeros(1), "a trace is kept step by step", "reference: a trace is kept step by step"),
     ],
@@ -511,7 +627,7 @@ def test_exp_sigmoid_and_tanh():
 
     @njit
     def over(x, a, b, c):
-        for i in range(0, len(x), 16):
+        for i in range(len(x)):
             row = load(x, i)
             store(a, i, exp(row))
             store(b, i, sigmoid(row))
@@ -525,7 +641,7 @@ def test_exp_sigmoid_and_tanh():
     for real, most in ((np.float32, 87), (np.float64, 700)):
         x = np.concatenate([np.linspace(-most, most, 20000), np.resize([0.0, -1e-9, 1e-3], 16)]).astype(real)
         made = [np.empty_like(x) for _ in range(3)]
-        over(x, *made)
+        over(*(z.reshape(-1, 16) for z in (x, *made)))
         alone = np.empty_like(x)
         one_by_one(x, alone)
         np.testing.assert_array_equal(alone, made[0])
@@ -536,7 +652,7 @@ def test_exp_sigmoid_and_tanh():
         np.testing.assert_allclose(made[2], np.tanh(wide), rtol=0, atol=3 * eps)
         far = np.resize(np.array([-1e5, 1e5, np.nan], dtype=real), 16)
         ends = [np.empty_like(far) for _ in range(3)]
-        over(far, *ends)
+        over(*(z.reshape(-1, 16) for z in (far, *ends)))
         assert ends[1][1] == 1
         assert ends[1][0] < 1e-37
         assert ends[2][:2].tolist() == [-1, 1]

@@ -16,7 +16,8 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from softstack.cell import StackCell
 from softstack.controllers import GRU, LSTM, RNN, Heads, Linear
-from softstack.kernels.rnn import CORES, on_chip
+from softstack.kernels.gpu.layout import on_chip
+from softstack.kernels.kinds import CORES
 from softstack.memory import NoMemory, Queue, Stack
 
 CORE_NAMES: dict[type, str] = {Linear: "linear", RNN: "rnn", GRU: "gru", LSTM: "lstm"}

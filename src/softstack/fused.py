@@ -1,6 +1,6 @@
 """Cells over whole sequences through a fused kernel: what the kernel needs of a cell, and back."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -10,7 +10,19 @@ from softstack.fit import CORE_NAMES, MEMORY_NAMES
 from softstack.memory import MemoryState
 
 if TYPE_CHECKING:
-    from softstack.kernels.rnn import Final, Input, Weights
+    from softstack.kernels.rnn import Input
+    from softstack.kernels.tuples import Weights
+
+
+class Final(NamedTuple):
+    """A fused run: y (B, T, K) and the state after it. With buffers also the strengths in the input buffer,
+    i, and those o with which y enters the output buffer."""
+
+    y: Tensor
+    state: State
+    strengths: Tensor
+    i: Tensor
+    o: Tensor
 
 
 def run(
@@ -20,46 +32,49 @@ def run(
     lengths: Tensor | None,
     kernel: str,
     buffer: "Input | None" = None,
-) -> "Final":
+) -> Final:
     """x (B, T, input_size), or the items of an input buffer, and the state before it; the batch axis may be
     missing. What comes out has the same axes."""
-    from softstack.kernels import rnn
+    from softstack.kernels import rnn, tuples
 
-    axes = x.ndim - 4  # those missing: of models, and of sequences
+    axes = 4 - x.ndim  # those missing: of models, and of sequences
 
     def grow(z: Tensor) -> Tensor:
-        return z[(None,) * -axes]
+        return z[(None,) * axes]
 
     def shrink(z: Tensor) -> Tensor:
-        return z[(0,) * -axes]
+        return z[(0,) * axes]
 
     weights = weights_of(CORE_NAMES[type(cell.core)], dict(cell.named_parameters()))
     if cell.output_size is None:
         weights = saying_features(weights, cell.core.features)
-    made = rnn.run(
+    h, c = (*state.h, *(x.new_zeros(*state.r.shape[:-1], 0) for _ in range(2 - len(state.h))))
+    outputs = rnn.run(
         grow(x),
-        rnn.Weights(*(w.unsqueeze(0) for w in weights)),
-        tuple(map(grow, state.h)),
-        grow(state.memory.V),
-        grow(state.memory.s),
-        grow(state.r),
+        tuples.Weights(*(w.unsqueeze(0) for w in weights)),
+        tuples.State(*map(grow, (h, c, state.r, *state.memory))),
         None if lengths is None else grow(lengths),
         CORE_NAMES[type(cell.core)],
         MEMORY_NAMES[type(cell.memory)],
         None if buffer is None else rnn.Input(grow(buffer.strengths), grow(buffer.i), buffer.steps),
-        kernel == "gpu",
+        kernel,
     )
-    h = tuple(map(shrink, made.h))
-    return rnn.Final(*(h if part is made.h else shrink(part) for part in made))  # type: ignore[arg-type]  # h alone is a tuple
+    hidden = (outputs.final.h, outputs.final.c)[: len(state.h)]
+    final = State(
+        tuple(map(shrink, hidden)),
+        MemoryState(shrink(outputs.final.V), shrink(outputs.final.s)),
+        shrink(outputs.final.r),
+    )
+    return Final(shrink(outputs.y), final, *map(shrink, (*outputs.buffer, outputs.o)))
 
 
-def state_of(final: "Final") -> State:
-    return State(final.h, MemoryState(final.V, final.s), final.r)
+def state_of(final: Final) -> State:
+    return final.state
 
 
 def weights_of(controller: str, p: dict[str, Tensor]) -> "Weights":
     """A cell's parameters by name, or a population's, stacked, as the kernel takes them."""
-    from softstack.kernels.rnn import Weights
+    from softstack.kernels.tuples import Weights
 
     weight, bias = p["heads.weight"], p["heads.bias"]
     if controller == "linear":

@@ -1,11 +1,8 @@
 """StackRNN over a whole sequence as PyTorch operators: `softstack::rnn` and its backward.
 
-Registered as the scan is. Every tensor begins with an axis of models, which a vmapped axis joins, so that a
-population is one call:
-
-    x (P, B, T, k)   W (P, G, k + m), b (P, G), the map that sees [x; r]: a linear controller's heads
-    Wh (P, G, H)   bn (P, H), the GRU's bias inside its reset gate   Wo (P, A, H), bo (P, A), the heads
-    V0 (P, B, n, m), s0 (P, B, n), h0 and c0 (P, B, H), r0 (P, B, m): the state   lengths (P, B)
+Every tensor begins with an axis of models, which a vmapped axis joins, so that a population is one call.
+`tuples.py` says what the tensors are. An operator takes and gives them one by one: `flat` lays the tuples
+out, and `inputs_of` and `outputs_of` put them together again.
 """
 
 from typing import Any, NamedTuple
@@ -13,228 +10,172 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from softstack.errors import BadInput
-from softstack.kernels.cpu import layout as cpu_layout
-from softstack.kernels.gpu import layout as gpu_layout
+from softstack.kernels import KERNELS
 from softstack.kernels.kinds import CORES as CORES
-from softstack.kernels.kinds import LINEAR, NONE
+from softstack.kernels.kinds import LINEAR, LSTM, NONE
 from softstack.kernels.kinds import MEMORIES as MEMORIES
-from softstack.kernels.kinds import RNN as ELMAN
-from softstack.kernels.scan import arrays, native, operator
+from softstack.kernels.operators import New, empty, once, operator, own, whole, zeros
+from softstack.kernels.scan import HALVES
+from softstack.kernels.tuples import Buffer, Gradients, Inputs, Kept, Options, Outputs, Sizes, State, Weights
 
-ON_CHIP = 160 * 1024  # bytes of weights that a program on the GPU holds in its registers
-
-
-def weights_held(core: int, m: int, H: int) -> int:
-    """How many numbers these are: the maps that see r and h, padded to powers of two."""
-    M, H = (1 << (size - 1).bit_length() for size in (m, max(1, H)))
-    if core == LINEAR:
-        return M * M
-    return (1 if core == ELMAN else 4) * H * (M + H) + M * H
+INPUTS = ("x", *Weights._fields, *(f"{name}0" for name in (*State._fields, *Buffer._fields)), "lengths")
+OUTPUTS = ("y", "o", *State._fields, *Buffer._fields)  # and the tape and its links, which have no gradient
+OPTIONS = "int core, int memory, SymInt steps, bool ragged, bool buffered"
 
 
-def on_chip(core: int, m: int, H: int, dtype: torch.dtype) -> bool:
-    return weights_held(core, m, H) * dtype.itemsize <= ON_CHIP
+def flat(parts: Any) -> list[Tensor]:
+    """The tensors of a named tuple, one after the other."""
+    return [parts] if isinstance(parts, Tensor) else [tensor for part in parts for tensor in flat(part)]
 
 
-def shapes(
-    x: Tensor, b: Tensor, bo: Tensor, V0: Tensor, h0: Tensor, c0: Tensor, r0: Tensor,
-    core: int, memory: int, T: int, buffered: bool, gpu: bool,
-) -> tuple[list[tuple[int, ...]], int]:  # fmt: skip
-    """The shapes of all results but the links, and the size of those."""
-    P, B, n_in, k = x.shape
-    m, H, A = r0.shape[2], h0.shape[2], (b if core == LINEAR else bo).shape[1]
-    N = V0.shape[2] + (0 if memory == NONE else T)
-    K = A - m - (4 if buffered else 2)
-    if gpu:
-        starts, links = gpu_layout.layout(core, memory, T, m, H, b.shape[1], N, n_in, buffered)
-        size, links = B * starts[-1], B * links
-    else:
-        either = (
-            cpu_layout.layout(core, memory, short, B, T, k, m, H, A, N, n_in, buffered)[-1]
-            for short in (True, False)
-        )
-        size = torch.sym_ite(N <= cpu_layout.SHORT, *either)
-        links = cpu_layout.links(B, T, N, n_in, buffered)
-    inside = (P, B, n_in if buffered else 0)
-    state = [tuple(z.shape) for z in (h0, c0, r0)] + [(P, B, N, m), (P, B, N), inside, (P, B)]
-    return [(P, B, T, K), *state, (P, B, T if buffered else 0), (P, size)], links
+def inputs_of(tensors: Any) -> Inputs:
+    x, *rest, lengths = tensors
+    return Inputs(x, Weights(*rest[:6]), State(*rest[6:11]), Buffer(*rest[11:]), lengths)
 
 
-def _results(
-    x: Tensor, W: Tensor, b: Tensor, Wh: Tensor, bn: Tensor, Wo: Tensor, bo: Tensor,
-    V0: Tensor, s0: Tensor, h0: Tensor, c0: Tensor, r0: Tensor, lengths: Tensor,
-    strengths0: Tensor, i0: Tensor,
-    core: int, memory: int, steps: int, ragged: bool, buffered: bool, gpu: bool,
-) -> list[Tensor]:  # fmt: skip
-    sizes, size = shapes(x, b, bo, V0, h0, c0, r0, core, memory, steps, buffered, gpu)
-    return [*(x.new_empty(shape) for shape in sizes), x.new_empty(x.shape[0], size, dtype=torch.int32)]
+def outputs_of(tensors: Any) -> Outputs:
+    y, o, *rest, tape, links = tensors
+    return Outputs(y, o, State(*rest[:5]), Buffer(*rest[5:]), tape, links)
 
 
-@operator("rnn", _results)
-def rnn_op(
-    x: Tensor, W: Tensor, b: Tensor, Wh: Tensor, bn: Tensor, Wo: Tensor, bo: Tensor,
-    V0: Tensor, s0: Tensor, h0: Tensor, c0: Tensor, r0: Tensor, lengths: Tensor,
-    strengths0: Tensor, i0: Tensor,
-    core: int, memory: int, steps: int, ragged: bool, buffered: bool, gpu: bool,
-) -> list[Tensor]:  # fmt: skip
-    """y (P, B, T, K), the final h, c, r, V, s, strengths and i, the output strengths o (P, B, T), and what
-    the backward pass needs: tape and links."""
-    made = _results(
-        x, W, b, Wh, bn, Wo, bo, V0, s0, h0, c0, r0, lengths, strengths0, i0,
-        core, memory, steps, ragged, buffered, gpu,
-    )  # fmt: skip
-    y, h, c, r, V, s, strengths, i, o, tape, links = made
-    V[:, :, : V0.shape[2]] = V0
-    given = (x, W, b, Wh, bn, Wo, bo, h0, c0, r0, s0, strengths0, i0, lengths)
-    native("rnn", gpu).forward(
-        core, memory, ragged, buffered, *arrays((z.contiguous() for z in given), gpu),
-        *arrays((V, s, strengths, y, o, h, c, r, i, tape, links), gpu),
-    )  # fmt: skip
-    return made
+def kept_of(inputs: Inputs, outputs: Outputs) -> Kept:
+    x, (W, _, Wh, _, Wo, _), start, buffer, lengths = inputs
+    _, _, final, after, tape, links = outputs
+    return Kept(x, W, Wh, Wo, lengths, start.s, *buffer, final.V, final.s, after.strengths, tape, links)
 
 
-def _gradients(
-    x: Tensor, W: Tensor, Wh: Tensor, Wo: Tensor, s0: Tensor, lengths: Tensor, strengths0: Tensor, i0: Tensor,
-    V: Tensor, s: Tensor, strengths: Tensor, tape: Tensor, links: Tensor,
-    gy: Tensor, gh: Tensor, gc: Tensor, gr: Tensor, gV: Tensor, gs: Tensor, gstrengths: Tensor, gi: Tensor,
-    go: Tensor,
-    core: int, memory: int, ragged: bool, buffered: bool, to_x: bool, gpu: bool,
-) -> list[Tensor]:  # fmt: skip
-    P, B, T, _ = gy.shape
-    m, H = gr.shape[2], gh.shape[2]
-    n = V.shape[2] - (0 if memory == NONE else T)
-    weights = [W.shape, W.shape[:2], Wh.shape, (P, H), Wo.shape, (P, Wo.shape[1] if H else 0)]
-    state = [(P, B, n, m), (P, B, n), gh.shape, gc.shape, gr.shape, gstrengths.shape, gi.shape]
-    return [gy.new_empty(shape) for shape in [x.shape, *weights, *state]]
+def sizes_of(options: Options, x: Tensor, W: Tensor, Wo: Tensor, V: Tensor, n: int) -> Sizes:
+    core, memory, T, _, buffered = options
+    (_, B, n_in, k), m = x.shape, V.shape[3]
+    A = (W if core == LINEAR else Wo).shape[1]
+    N = n if memory == NONE else n + T
+    return Sizes(B, T, k, m, Wo.shape[2], A - m - (4 if buffered else 2), W.shape[1], N, n_in)
 
 
-@operator("rnn_backward", _gradients)
-def rnn_backward_op(
-    x: Tensor, W: Tensor, Wh: Tensor, Wo: Tensor, s0: Tensor, lengths: Tensor, strengths0: Tensor, i0: Tensor,
-    V: Tensor, s: Tensor, strengths: Tensor, tape: Tensor, links: Tensor,
-    gy: Tensor, gh: Tensor, gc: Tensor, gr: Tensor, gV: Tensor, gs: Tensor, gstrengths: Tensor, gi: Tensor,
-    go: Tensor,
-    core: int, memory: int, ragged: bool, buffered: bool, to_x: bool, gpu: bool,
-) -> list[Tensor]:  # fmt: skip
-    """The gradients of x (0 unless `to_x` or buffered), W, b, Wh, bn, Wo, bo, V0, s0, h0, c0, r0, strengths0
-    and i0."""
-    P, _, T, _ = gy.shape
-    H = gh.shape[2]
-    n = V.shape[2] - (0 if memory == NONE else T)
-    whole = torch.contiguous_format
-    state = [z.clone(memory_format=whole) for z in (gh, gc, gr, gV, gs, gi, gstrengths)]
-    gx, gW, gWh, gWo = (torch.zeros_like(z, memory_format=whole) for z in (x, W, Wh, Wo))
-    gb, gbn, gbo = gy.new_zeros(W.shape[:2]), gy.new_zeros(P, H), gy.new_zeros(P, Wo.shape[1] if H else 0)
-    given = (x, W, Wh, Wo, s0, strengths0, i0, lengths, V, s, strengths, tape, links, gy, go)
-    native("rnn", gpu).backward(
-        core, memory, ragged, buffered, *arrays((z.contiguous() for z in given), gpu), *arrays(state, gpu),
-        to_x, *arrays((gx, gW, gb, gWh, gbn, gWo, gbo), gpu),
-    )  # fmt: skip
-    gh, gc, gr, gV, gs, gi, gstrengths = state
-    first = (gV[:, :, :n].clone(), gs[:, :, :n].clone(), gh, gc, gr, gstrengths, gi)
-    return [gx, gW, gb, gWh, gbn, gWo, gbo, *first]
+def sizes_of_inputs(options: Options, inputs: Inputs) -> Sizes:
+    x, weights, start, _, _ = inputs
+    return sizes_of(options, x, weights.W, weights.Wo, start.V, start.s.shape[2])
 
 
-class RNNBackward(torch.autograd.Function):
-    """`softstack::rnn_backward`, which has no gradient of its own, and says so."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(
-        x: Tensor, W: Tensor, Wh: Tensor, Wo: Tensor, s0: Tensor, lengths: Tensor, strengths0: Tensor,
-        i0: Tensor, V: Tensor, s: Tensor, strengths: Tensor, tape: Tensor, links: Tensor,
-        gy: Tensor, gh: Tensor, gc: Tensor, gr: Tensor, gV: Tensor, gs: Tensor, gstrengths: Tensor,
-        gi: Tensor, go: Tensor,
-        core: int, memory: int, ragged: bool, buffered: bool, to_x: bool, gpu: bool,
-    ) -> Any:  # fmt: skip
-        return tuple(
-            rnn_backward_op(
-                x, W, Wh, Wo, s0, lengths, strengths0, i0, V, s, strengths, tape, links,
-                gy, gh, gc, gr, gV, gs, gstrengths, gi, go,
-                core, memory, ragged, buffered, to_x, gpu,
-            )
-        )  # fmt: skip
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        pass
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Any:
-        raise BadInput("a fused kernel cannot be differentiated twice: use backend='reference', which can be")
+def sizes_of_kept(options: Options, kept: Kept) -> Sizes:
+    return sizes_of(options, kept.x, kept.W, kept.Wo, kept.V, kept.s0.shape[2])
 
 
-class RNN(torch.autograd.Function):
+def output_shapes(options: Options, P: int, sizes: Sizes) -> list[tuple[int, ...]]:
+    """Of y, o, the final state and the buffer after it."""
+    B, T, _, m, H, K, _, N, n_in = sizes
+    outputs, items = (T, n_in) if options.buffered else (0, 0)
+    cells = H if options.core == LSTM else 0
+    state = [(P, B, H), (P, B, cells), (P, B, m), (P, B, N, m), (P, B, N)]
+    return [(P, B, T, K), (P, B, outputs), *state, (P, B, items), (P, B)]
+
+
+def results(new: New, *arguments: Any) -> list[Tensor]:
+    """`OUTPUTS`, the tape and its links, for a kernel to fill."""
+    *tensors, core, memory, steps, ragged, buffered, backend = arguments
+    options, inputs = Options(core, memory, steps, ragged, buffered), inputs_of(tensors)
+    return room_for(new, options, sizes_of_inputs(options, inputs), inputs.x, backend)
+
+
+def room_for(new: New, options: Options, sizes: Sizes, x: Tensor, backend: str) -> list[Tensor]:
+    P = x.shape[0]
+    numbers, cells = KERNELS[backend].tape_sizes(options, sizes)
+    outputs = [new(x, shape) for shape in output_shapes(options, P, sizes)]
+    return [*outputs, new(x, (P, numbers)), new(x, (P, cells), dtype=torch.int32)]
+
+
+def rnn_forward(*arguments: Any) -> list[Tensor]:
+    """`Inputs`, `Options` and the backend -> `Outputs`."""
+    *tensors, core, memory, steps, ragged, buffered, backend = arguments
+    options, inputs = Options(core, memory, steps, ragged, buffered), inputs_of(map(whole, tensors))
+    sizes = sizes_of_inputs(options, inputs)
+    outputs = outputs_of(room_for(empty, options, sizes, inputs.x, backend))
+    outputs.final.V[:, :, : inputs.start.s.shape[2]] = inputs.start.V
+    KERNELS[backend].rnn_forward(options, sizes, inputs, outputs)
+    return flat(outputs)
+
+
+def gradients(new: New, kept: Kept) -> list[Tensor]:
+    """Of x and of the weights."""
+    P, G, _ = kept.W.shape
+    _, A, H = kept.Wo.shape
+    shapes = [kept.W.shape, (P, G), kept.Wh.shape, (P, H), kept.Wo.shape, (P, A if H else 0)]
+    return [new(kept.x, shape) for shape in (kept.x.shape, *shapes)]
+
+
+def fake_gradients(*arguments: Any) -> list[Tensor]:
+    """Of all inputs but the lengths."""
+    kept, options = Kept(*arguments[:13]), Options(*arguments[22:27])
+    _, _, h, c, r, V, _, _, _ = output_shapes(options, kept.x.shape[0], sizes_of_kept(options, kept))
+    state = [h, c, r, (*kept.s0.shape, V[3]), kept.s0.shape, kept.strengths0.shape, kept.i0.shape]
+    return [*gradients(Tensor.new_empty, kept), *(kept.x.new_empty(shape) for shape in state)]
+
+
+def rnn_backward(*arguments: Any) -> list[Tensor]:
+    """`Kept`, the gradients of `OUTPUTS` where there are any, `Options`, whether x's gradient is wanted, and
+    the backend -> the gradients of `INPUTS` but the lengths."""
+    kept, options = Kept(*map(whole, arguments[:13])), Options(*arguments[22:27])
+    to_x, backend = arguments[27:]
+    sizes = sizes_of_kept(options, kept)
+    shapes = output_shapes(options, kept.x.shape[0], sizes)
+    y, o, *rest = [own(g, kept.x, shape) for g, shape in zip(arguments[13:22], shapes, strict=True)]
+    x, *weights = gradients(zeros, kept)
+    to = Gradients(y, o, State(*rest[:5]), Buffer(*rest[5:]), x, Weights(*weights))
+    KERNELS[backend].rnn_backward(options, sizes, kept, to, to_x)
+    h, c, r, V, s, *buffer = rest
+    n = kept.s0.shape[2]
+    return [x, *weights, h, c, r, V[:, :, :n].clone(), s[:, :, :n].clone(), *buffer]
+
+
+def tensors_named(names: Any, kind: str = "Tensor") -> str:
+    return ", ".join(f"{kind} {name}" for name in names)
+
+
+rnn_op = operator(
+    "rnn",
+    f"({tensors_named(INPUTS)}, {OPTIONS}, str backend) -> Tensor[]",
+    rnn_forward,
+    lambda *arguments: results(Tensor.new_empty, *arguments),
+)
+rnn_backward_op = operator(
+    "rnn_backward",
+    f"({tensors_named(Kept._fields)}, {tensors_named((f'g{name}' for name in OUTPUTS), 'Tensor?')}, "
+    f"{OPTIONS}, bool to_x, str backend) -> Tensor[]",
+    rnn_backward,
+    fake_gradients,
+)
+
+
+class Fused(torch.autograd.Function):
     """`softstack::rnn` with its gradient."""
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(
-        x: Tensor, W: Tensor, b: Tensor, Wh: Tensor, bn: Tensor, Wo: Tensor, bo: Tensor,
-        V0: Tensor, s0: Tensor, h0: Tensor, c0: Tensor, r0: Tensor, lengths: Tensor,
-        strengths0: Tensor, i0: Tensor,
-        core: int, memory: int, steps: int, ragged: bool, buffered: bool, gpu: bool,
-    ) -> Any:  # fmt: skip
-        return tuple(
-            rnn_op(
-                x, W, b, Wh, bn, Wo, bo, V0, s0, h0, c0, r0, lengths, strengths0, i0,
-                core, memory, steps, ragged, buffered, gpu,
-            )
-        )  # fmt: skip
+    def forward(*arguments: Any) -> Any:
+        return tuple(rnn_op(*arguments))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        x, W, _, Wh, _, Wo, _, _, s0, *_ = inputs
-        lengths, strengths0, i0, ctx.core, ctx.memory, _, ctx.ragged, ctx.buffered, ctx.gpu = inputs[12:]
-        ctx.shapes = [z.shape for z in output[:9]]
-        _, _, _, _, V, s, strengths, _, _, tape, links = output
-        ctx.mark_non_differentiable(tape, links)
+        *tensors, core, memory, steps, ragged, buffered, ctx.backend = inputs
+        ctx.options = (core, memory, steps, ragged, buffered)
+        outputs = outputs_of(output)
+        ctx.mark_non_differentiable(outputs.tape, outputs.links)
         ctx.set_materialize_grads(False)  # the tape has none, and is large
-        ctx.save_for_backward(x, W, Wh, Wo, s0, lengths, strengths0, i0, V, s, strengths, tape, links)
+        ctx.save_for_backward(*kept_of(inputs_of(tensors), outputs))
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor | None) -> Any:
-        saved = ctx.saved_tensors  # once: gradient checkpointing computes them again for each reading
-        x = saved[0]
-        given = [x.new_zeros(z) if g is None else g for g, z in zip(gradients, ctx.shapes, strict=False)]
-        options = (ctx.core, ctx.memory, ctx.ragged, ctx.buffered, ctx.needs_input_grad[0], ctx.gpu)
-        arguments = (*saved, *given, *options)
-        # to be differentiated again it must say that it cannot be; that costs, so only where it may be
-        made = RNNBackward.apply(*arguments) if torch.is_grad_enabled() else rnn_backward_op(*arguments)  # type: ignore[no-untyped-call]  # torch's apply
-        return (*made[:12], None, *made[12:], None, None, None, None, None, None)
+    def backward(ctx: Any, *of_outputs: Tensor | None) -> Any:
+        kept = ctx.saved_tensors  # once: gradient checkpointing computes them again for each reading
+        arguments = (*kept, *of_outputs[: len(OUTPUTS)], *ctx.options, ctx.needs_input_grad[0], ctx.backend)
+        return (*once(rnn_backward_op, *arguments), *[None] * 7)
 
 
 torch.library.register_autograd(
-    "softstack::rnn", lambda ctx, gradients: RNN.backward(ctx, *gradients), setup_context=RNN.setup_context
+    "softstack::rnn",
+    lambda ctx, gradients: Fused.backward(ctx, *gradients),
+    setup_context=Fused.setup_context,
 )
-
-
-class Weights(NamedTuple):
-    """The parameters of a cell, each with an axis of models before it."""
-
-    W: Tensor
-    b: Tensor
-    Wh: Tensor
-    bn: Tensor
-    Wo: Tensor
-    bo: Tensor
-
-
-class Final(NamedTuple):
-    """A fused run: y (P, B, T, K) and the final state; h has h and, for the LSTM, c. With buffers also the
-    strengths in the input buffer, i, and those o with which y enters the output buffer."""
-
-    y: Tensor
-    h: tuple[Tensor, ...]
-    V: Tensor
-    s: Tensor
-    r: Tensor
-    strengths: Tensor
-    i: Tensor
-    o: Tensor
 
 
 class Input(NamedTuple):
@@ -246,19 +187,26 @@ class Input(NamedTuple):
 
 
 def run(
-    x: Tensor, weights: Weights, h: tuple[Tensor, ...], V: Tensor, s: Tensor, r: Tensor,
-    lengths: Tensor | None, core: str, memory: str, buffer: Input | None, gpu: bool,
-) -> Final:  # fmt: skip
-    """Each of P models over its own sequences, x (P, B, T, k), or what is in its input buffer, from a state
-    with axes (P, B, ...). `lengths` counts steps."""
+    x: Tensor,
+    weights: Weights,
+    start: State,
+    lengths: Tensor | None,
+    core: str,
+    memory: str,
+    buffer: Input | None,
+    backend: str,
+) -> Outputs:
+    """Each of P models over its own sequences, x (P, B, T, k), or what is in its input buffer. `lengths`
+    (P, B) counts steps."""
     P, B, T, _ = x.shape
-    h0, c0 = (*h, *(x.new_zeros(P, B, 0) for _ in range(2 - len(h))))  # no tensor twice: torch.compile
     strengths, i, steps = buffer or Input(x.new_zeros(P, B, 0), x.new_zeros(P, B), T)
-    each = (
-        torch.full((P, B), steps, device=x.device) if lengths is None else lengths.to(x.device, torch.int64)
-    )
-    y, hT, cT, rT, VT, sT, left, iT, o, *_ = RNN.apply(  # type: ignore[no-untyped-call]  # torch's apply
-        x, *weights, V, s, h0, c0, r, each, strengths, i,
-        CORES[core], MEMORIES[memory], steps, lengths is not None, buffer is not None, gpu,
-    )  # fmt: skip
-    return Final(y, (hT, cT)[: len(h)], VT, sT, rT, left, iT, o)
+    options = Options(CORES[core], MEMORIES[memory], steps, lengths is not None, buffer is not None)
+    if lengths is None:
+        lengths = torch.full((P, B), steps, device=x.device)
+    tensors = flat((x, weights, start, strengths, i))
+    if x.dtype in HALVES:
+        tensors = [tensor.float() for tensor in tensors]
+    *outputs, tape, links = Fused.apply(*tensors, lengths.to(x.device, torch.int64), *options, backend)  # type: ignore[no-untyped-call]  # torch's apply
+    if x.dtype in HALVES:
+        outputs = [tensor.to(x.dtype) for tensor in outputs]
+    return outputs_of((*outputs, tape, links))

@@ -55,7 +55,6 @@ def item_scan(
     validate: bool = True,
 ) -> tuple[Tensor, MemoryState]:
     """A stack or a queue over a whole sequence. `validate=False` trusts the strengths."""
-    begins_empty = state is None
     state = memory.init(tuple(v.shape[:-2]), device=v.device, dtype=v.dtype) if state is None else state
     live = None if lengths is None else running(lengths, v)  # (B, T)
     if validate:
@@ -67,8 +66,7 @@ def item_scan(
 
     if live is not None:
         v, u, d = (only_where(live, x) for x in (v, u, d))
-    V = v if begins_empty else torch.cat((state.V, v), -2)
-    r, s = fused(V, u, d, state.s, lengths, isinstance(memory, Stack), kernel == "gpu")
+    r, V, s = fused(v, u, d, *state, lengths, isinstance(memory, Stack), kernel)
     return r, MemoryState(V, s)
 
 

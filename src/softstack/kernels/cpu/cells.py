@@ -1,58 +1,62 @@
-"""What controllers do number by number, forward and backward, on rows of LANES numbers."""
+"""What controllers do number by number, forward and backward, on rows of LANES numbers: arrays (n, LANES)."""
 
 from softstack.kernels.cpu.compiling import inlined
-from softstack.kernels.cpu.layout import LANES
 from softstack.kernels.cpu.math import sigmoid, tanh
-from softstack.kernels.cpu.row import full, load, store, times_plus
+from softstack.kernels.cpu.row import full, load, store, times_plus, total
 
 
 @inlined
-def sigmoids(y, x):
-    for i in range(0, y.shape[0], LANES):
+def squash(y, x, count):
+    """Of x, the first `count` rows through a sigmoid, and the others as they are."""
+    for i in range(count):
         store(y, i, sigmoid(load(x, i)))
-
-
-@inlined
-def tanhs(y, x):
-    for i in range(0, y.shape[0], LANES):
-        store(y, i, tanh(load(x, i)))
-
-
-@inlined
-def copy(y, x):
-    for i in range(0, y.shape[0], LANES):
+    for i in range(count, y.shape[0]):
         store(y, i, load(x, i))
 
 
 @inlined
+def unsquash(g, y, count):
+    """The gradients before those sigmoids, from those after them, which were y."""
+    one = full(y, 1.0)
+    for i in range(count):
+        after = load(y, i)
+        store(g, i, load(g, i) * (after * (one - after)))
+
+
+@inlined
+def copy(y, begin, x):
+    """All of x into rows `begin` and on of y."""
+    for i in range(x.shape[0]):
+        store(y, begin + i, load(x, i))
+
+
+@inlined
 def zero(y):
-    for i in range(0, y.shape[0], LANES):
+    for i in range(y.shape[0]):
         store(y, i, full(y, 0.0))
 
 
 @inlined
-def unsquash(g, y):
-    """The gradient before a sigmoid, from that after it, which was y."""
-    one = full(y, 1.0)
-    for i in range(0, g.shape[0], LANES):
-        after = load(y, i)
-        store(g, i, load(g, i) * (after * (one - after)))
+def tanhs(y, x):
+    for i in range(y.shape[0]):
+        store(y, i, tanh(load(x, i)))
 
 
 @inlined
 def untanh(g, after, y):
     """The gradient before a tanh, from that after it, which was y."""
     one = full(y, 1.0)
-    for i in range(0, g.shape[0], LANES):
+    for i in range(g.shape[0]):
         was = load(y, i)
         store(g, i, load(after, i) * times_plus(-was, was, one))
 
 
 @inlined
-def lstm(h, c, squashed, gates, was, pre):
-    """i, f and o = sigmoid, g = tanh; c_t = f c_{t-1} + i g, h_t = o tanh(c_t)."""
+def lstm(h, c, gates, was, pre):
+    """i, f and o = sigmoid, g = tanh; c_t = f c_{t-1} + i g, h_t = o tanh(c_t). `gates` gets i, f, g, o and
+    tanh(c_t)."""
     n = h.shape[0]
-    for i in range(0, n, LANES):
+    for i in range(n):
         into, forget = sigmoid(load(pre, i)), sigmoid(load(pre, n + i))
         new, give = tanh(load(pre, 2 * n + i)), sigmoid(load(pre, 3 * n + i))
         cell = times_plus(forget, load(was, i), into * new)
@@ -61,20 +65,20 @@ def lstm(h, c, squashed, gates, was, pre):
         store(gates, n + i, forget)
         store(gates, 2 * n + i, new)
         store(gates, 3 * n + i, give)
+        store(gates, 4 * n + i, after)
         store(c, i, cell)
-        store(squashed, i, after)
         store(h, i, give * after)
 
 
 @inlined
-def lstm_backward(pre, gc, gh, squashed, was, gates):
+def lstm_backward(pre, gc, gh, was, gates):
     """From gh and gc of step t: pre, of what the gates squash, and gc of step t - 1."""
     n = gh.shape[0]
     one = full(gh, 1.0)
-    for i in range(0, n, LANES):
+    for i in range(n):
         into, forget = load(gates, i), load(gates, n + i)
         new, give = load(gates, 2 * n + i), load(gates, 3 * n + i)
-        after, g = load(squashed, i), load(gh, i)
+        after, g = load(gates, 4 * n + i), load(gh, i)
         cell = times_plus(g * give, times_plus(-after, after, one), load(gc, i))
         store(pre, i, cell * new * (into * (one - into)))
         store(pre, n + i, cell * load(was, i) * (forget * (one - forget)))
@@ -88,7 +92,7 @@ def gru(h, was, gates, pre):
     """reset and update = sigmoid, g = tanh(pre + reset rec), h_t = g + update (h_{t-1} - g). `gates` gets the
     three; rec is behind them already."""
     n = h.shape[0]
-    for i in range(0, n, LANES):
+    for i in range(n):
         reset, update = sigmoid(load(pre, i)), sigmoid(load(pre, n + i))
         new = tanh(times_plus(reset, load(gates, 3 * n + i), load(pre, 2 * n + i)))
         store(gates, i, reset)
@@ -102,7 +106,7 @@ def gru_backward(pre, grec, gh, was, gates):
     """From gh of step t: pre, grec, and the part of gh of step t - 1 that passes the update gate."""
     n = was.shape[0]
     one = full(gh, 1.0)
-    for i in range(0, n, LANES):
+    for i in range(n):
         reset, update = load(gates, i), load(gates, n + i)
         new, rec, g = load(gates, 2 * n + i), load(gates, 3 * n + i), load(gh, i)
         to_new = g * (one - update) * times_plus(-new, new, one)
@@ -114,13 +118,24 @@ def gru_backward(pre, grec, gh, was, gates):
 
 
 @inlined
+def add_sums(b, y):
+    """b[i] += sum over steps, blocks and lanes of y (T, blocks, n, LANES): the gradient of a bias."""
+    n = y.shape[2]
+    for i in range(n):
+        sums = full(y, 0.0)
+        for step in range(y.shape[0] * y.shape[1]):
+            sums = sums + load(y, step * n + i)
+        b[i] += total(sums)
+
+
+@inlined
 def hold(x, was, lane):
-    """A sequence that has ended keeps its state: lane by lane, x = was."""
-    for i in range(lane, x.shape[0], LANES):
-        x[i] = was[i]
+    """A sequence that has ended keeps its state: in its lane x = was."""
+    for i in range(x.shape[0]):
+        x[i, lane] = was[i, lane]
 
 
 @inlined
 def clear(x, lane):
-    for i in range(lane, x.shape[0], LANES):
-        x[i] = 0
+    for i in range(x.shape[0]):
+        x[i, lane] = 0

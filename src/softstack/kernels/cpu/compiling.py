@@ -20,7 +20,7 @@ import numba
 from numba.core import caching
 
 HERE = Path(__file__).parent
-SOURCES = [*sorted(HERE.glob("*.py")), HERE.parent / "kinds.py"]
+SOURCES = [*sorted(HERE.glob("*.py")), HERE.parent / "kinds.py", HERE.parent / "tuples.py"]
 PREFIX = "softstack-kernels-"
 KEPT = 4  # directories: this version's, and of those before it the last to be used
 SECONDS = 15  # that a first call takes to compile, about
@@ -165,13 +165,24 @@ if DIRECTORY is None:
 
 
 def compiled(function: Any, **options: Any) -> Any:
-    """The function as machine code, made at its first call with arguments of some types."""
-    dispatcher = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    """The function as machine code, made at its first call with arguments of some types.
+
+    It may make views of arrays, but no arrays: references are not counted, which would take time at every
+    view. What it works in it is given (`cpu/room.py`).
+    """
+    dispatcher = numba.njit(nogil=True, error_model="numpy", _nrt=False, no_cfunc_wrapper=True, **options)(
+        function
+    )
     if DIRECTORY is not None:
         dispatcher._cache = Cache(function)
     return dispatcher
 
 
+def internal(function: Any, **options: Any) -> Any:
+    """The same, for functions that only compiled code calls: a way in from Python takes long to compile."""
+    return compiled(function, no_cpython_wrapper=True, **options)
+
+
 def inlined(function: Any) -> Any:
     """The same, and written out wherever it is called: for what costs less than a call does."""
-    return compiled(function, forceinline=True)
+    return internal(function, forceinline=True)

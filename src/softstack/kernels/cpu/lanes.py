@@ -1,4 +1,5 @@
-"""Small matrix products over LANES sequences at once, for compiled code: `add_map` and `add_outer`.
+"""Small matrix products over LANES sequences at once, for compiled code: `affine`, and back, `add_back` and
+`add_outer`.
 
 A row of numbers, one for each of LANES sequences, is one vector; a sequence's own number is a lane of it. The
 loops are written in LLVM's terms, with vectors and their running sums in registers: LLVM cannot find these by
@@ -6,6 +7,7 @@ itself, as it cannot know that the arrays do not overlap. Nothing here checks a 
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
@@ -81,29 +83,41 @@ class Emit:
         """(start, size) of tiles that cover range(count), in a loop for each size, the largest first."""
         start = ir.Constant(count.type, 0)
         for size in sizes:
-            each = ir.Constant(count.type, size)
-            stop = self.builder.sub(count, self.builder.srem(count, each))
-            with cgutils.for_range_slice(self.builder, start, stop, each, intp=count.type) as (index, _):
+            step = ir.Constant(count.type, size)
+            stop = self.builder.sub(count, self.builder.srem(count, step))
+            with cgutils.for_range_slice(self.builder, start, stop, step, intp=count.type) as (index, _):
                 yield index, size
             start = stop
 
-    def places(self, start: Any, size: int, first: Any, apart: Any) -> list[Any]:
-        """Where rows start, start + 1, ... begin, of rows that begin at `first` and lie `apart`."""
-        lines = [self.plus(start, ir.Constant(start.type, a)) for a in range(size)]
-        return [self.plus(first, self.times(line, apart)) for line in lines]
+    def numbered(self, start: Any, size: int) -> list[Any]:
+        """start, start + 1, ..."""
+        return [self.plus(start, ir.Constant(start.type, step)) for step in range(size)]
 
-    def add_products(self, totals: list[Any], weights: Any, lines: list[Any], across: Any, x: Any, ix: Any,
-                     columns: Any) -> None:  # fmt: skip
+    def rooms(self, size: int) -> list[Any]:
+        """For running sums, which LLVM keeps in registers."""
+        return [cgutils.alloca_once(self.builder, self.vector) for _ in range(size)]
+
+    def add_products(
+        self, totals: list[Any], weights: Any, lines: list[Any], across: Any, x: Any, count: Any
+    ) -> None:
         """totals[i] += sum over j of weights[lines[i] + j across] x[j], for rows x[j]."""
-        with cgutils.for_range(self.builder, columns, intp=columns.type) as loop:
-            numbers = self.load(x, self.plus(ix, self.times(loop.index, LANES)))
+        with cgutils.for_range(self.builder, count, intp=count.type) as loop:
+            numbers = self.load(x, self.times(loop.index, LANES))
             for total, line in zip(totals, lines, strict=True):
                 at = self.plus(line, self.times(loop.index, across))
                 weight = self.spread(self.builder.load(self.builder.gep(weights, [at])))
                 self.builder.store(self.multiply_add(weight, numbers, self.builder.load(total)), total)
 
 
-def called(write: Callable[..., None], context: Any, builder: Any, real: Any, arguments: list[Any]) -> None:
+class Argument:
+    """An array that an intrinsic is given: a pointer to its numbers, and its sizes."""
+
+    def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
+        array = context.make_array(kind)(context, builder, value)
+        self.data, self.shape = array.data, cgutils.unpack_tuple(builder, array.shape, kind.ndim)
+
+
+def called(write: Callable[..., None], context: Any, builder: Any, real: Any, *arguments: Any) -> Any:
     """Call what `write` writes, a function of its own in each module: written out at every call, these loops
     would be most of what LLVM compiles."""
     name = f"{write.__name__}.{real}"
@@ -118,125 +132,117 @@ def called(write: Callable[..., None], context: Any, builder: Any, real: Any, ar
         write(Emit(context, inside, real), *function.args)
         inside.ret_void()
     builder.call(function, arguments)
-
-
-def pointers(context: Any, builder: Any, kinds: Any, args: Any) -> list[Any]:
-    """The arguments of an intrinsic, with a pointer to its numbers for every array."""
-    return [
-        context.make_array(kind)(context, builder, arg).data if isinstance(kind, types.Array) else arg
-        for kind, arg in zip(kinds, args, strict=True)
-    ]
-
-
-def write_add_map(
-    emit: Emit, y: Any, iy: Any, W: Any, iw: Any, down: Any, across: Any, rows: Any, columns: Any, x: Any,
-    ix: Any,
-) -> None:  # fmt: skip
-    for i, size in emit.tiles(rows, TALL):
-        places, lines = emit.places(i, size, iy, LANES), emit.places(i, size, iw, down)
-        totals = [cgutils.alloca_once(emit.builder, emit.vector) for _ in range(size)]
-        for total, place in zip(totals, places, strict=True):
-            emit.builder.store(emit.load(y, place), total)
-        emit.add_products(totals, W, lines, across, x, ix, columns)
-        for total, place in zip(totals, places, strict=True):
-            emit.store(emit.builder.load(total), y, place)
+    return context.get_dummy_value()
 
 
 @intrinsic
-def add_map(
-    typingctx: Any, y: Any, iy: Any, W: Any, iw: Any, down: Any, across: Any, rows: Any, columns: Any, x: Any,
-    ix: Any,
-) -> Any:  # fmt: skip
-    """y[i] += sum over j of W[i, j] x[j], for rows of LANES numbers: y[i] begins at y[iy + i LANES], x[j] at
-    x[ix + j LANES], and W[i, j] is W[iw + i down + j across]."""
+def affine(typingctx: Any, y: Any, b: Any, W: Any, x: Any, r: Any, Wh: Any, h: Any) -> Any:
+    """y[i] = b[i] + sum over j of W[i, j] [x; r][j] + sum over j of Wh[i, j] h[j], for rows of LANES numbers:
+    y (n, LANES), b (n,), W (n, k + m), x (k, LANES), r (m, LANES), Wh (n, H), h (H, LANES). Without x and r,
+    W is not looked at."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        called(write_add_map, context, builder, y.dtype, pointers(context, builder, signature.args, args))
-        return context.get_dummy_value()
+        y, b, W, x, r, Wh, h = map(partial(Argument, context, builder), signature.args, args)
+        sizes = (y.shape[0], x.shape[0], r.shape[0], h.shape[0], W.shape[1], Wh.shape[1])
+        pointers = (array.data for array in (y, b, W, x, r, Wh, h))
+        return called(write_affine, context, builder, signature.args[0].dtype, *pointers, *sizes)
 
-    whole = types.intp
-    return types.void(y, whole, W, whole, whole, whole, whole, whole, x, whole), codegen
+    return types.void(y, b, W, x, r, Wh, h), codegen
 
 
 def write_affine(
-    emit: Emit, y: Any, rows: Any, b: Any, W: Any, x: Any, ix: Any, k: Any, r: Any, ir_: Any, m: Any,
-    Wh: Any, h: Any, ih: Any, H: Any,
+    emit: Emit, y: Any, b: Any, W: Any, x: Any, r: Any, Wh: Any, h: Any,
+    n: Any, k: Any, m: Any, H: Any, across: Any, across_h: Any,
 ) -> None:  # fmt: skip
-    builder = emit.builder
-    zero, one = ir.Constant(rows.type, 0), ir.Constant(rows.type, 1)
-    for i, size in emit.tiles(rows, TALL):
-        totals = [cgutils.alloca_once(builder, emit.vector) for _ in range(size)]
-        for total, place in zip(totals, emit.places(i, size, zero, one), strict=True):
-            builder.store(emit.spread(builder.load(builder.gep(b, [place]))), total)
-        emit.add_products(totals, W, emit.places(i, size, zero, emit.plus(k, m)), one, x, ix, k)
-        emit.add_products(totals, W, emit.places(i, size, k, emit.plus(k, m)), one, r, ir_, m)
-        emit.add_products(totals, Wh, emit.places(i, size, zero, H), one, h, ih, H)
-        for total, place in zip(totals, emit.places(i, size, zero, LANES), strict=True):
-            emit.store(builder.load(total), y, place)
+    builder, one = emit.builder, ir.Constant(n.type, 1)
+    for start, size in emit.tiles(n, TALL):
+        totals, numbers = emit.rooms(size), emit.numbered(start, size)
+        for total, i in zip(totals, numbers, strict=True):
+            builder.store(emit.spread(builder.load(builder.gep(b, [i]))), total)
+        lines = [emit.times(i, across) for i in numbers]
+        emit.add_products(totals, W, lines, one, x, k)
+        emit.add_products(totals, W, [emit.plus(line, k) for line in lines], one, r, m)
+        emit.add_products(totals, Wh, [emit.times(i, across_h) for i in numbers], one, h, H)
+        for total, i in zip(totals, numbers, strict=True):
+            emit.store(builder.load(total), y, emit.times(i, LANES))
 
 
 @intrinsic
-def affine(
-    typingctx: Any, y: Any, rows: Any, b: Any, W: Any, x: Any, ix: Any, k: Any, r: Any, ir_: Any, m: Any,
-    Wh: Any, h: Any, ih: Any, H: Any,
-) -> Any:  # fmt: skip
-    """y[i] = b[i] + sum over j of W[i, j] [x; r][j] + sum over j of Wh[i, j] h[j], for rows of LANES numbers.
-    Of x, r and h there are k, m and H, and they begin at ix, ir_ and ih."""
+def add_back(typingctx: Any, y: Any, W: Any, first: Any, x: Any) -> Any:
+    """y[i] += sum over j of W[j, first + i] x[j]: from the gradient x (n, LANES) of what the map W made, that
+    of what it saw, y (_, LANES), which are its columns from `first` on."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        called(write_affine, context, builder, y.dtype, pointers(context, builder, signature.args, args))
-        return context.get_dummy_value()
+        kinds = signature.args
+        y, W, x = (Argument(context, builder, kinds[k], args[k]) for k in (0, 1, 3))
+        sizes = (y.shape[0], x.shape[0], W.shape[1])
+        return called(
+            write_add_back, context, builder, kinds[0].dtype, y.data, W.data, args[2], x.data, *sizes
+        )
 
-    whole = types.intp
-    arguments = (y, whole, b, W, x, whole, whole, r, whole, whole, Wh, h, whole, whole)
-    return types.void(*arguments), codegen
+    return types.void(y, W, types.intp, x), codegen
+
+
+def write_add_back(emit: Emit, y: Any, W: Any, first: Any, x: Any, n: Any, count: Any, across: Any) -> None:
+    for start, size in emit.tiles(n, TALL):
+        totals, numbers = emit.rooms(size), emit.numbered(start, size)
+        for total, i in zip(totals, numbers, strict=True):
+            emit.builder.store(emit.load(y, emit.times(i, LANES)), total)
+        emit.add_products(totals, W, [emit.plus(first, i) for i in numbers], across, x, count)
+        for total, i in zip(totals, numbers, strict=True):
+            emit.store(emit.builder.load(total), y, emit.times(i, LANES))
+
+
+@intrinsic
+def add_outer(typingctx: Any, W: Any, first: Any, y: Any, x: Any) -> Any:
+    """W[i, first + j] += sum over steps, blocks and lanes of y[t, block, i] x[t, block, j]: the gradient of a
+    map W from those of what it made, y (T, blocks, as many rows or more, LANES), and what it saw, x (T or
+    more, blocks, _, LANES)."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kinds = signature.args
+        W, y, x = (Argument(context, builder, kinds[k], args[k]) for k in (0, 2, 3))
+        steps = builder.mul(y.shape[0], y.shape[1])
+        sizes = (W.shape[0], W.shape[1], y.shape[2], x.shape[2], steps)
+        return called(
+            write_add_outer, context, builder, kinds[0].dtype, W.data, args[1], y.data, x.data, *sizes
+        )
+
+    return types.void(W, types.intp, y, x), codegen
 
 
 def write_add_outer(
-    emit: Emit, W: Any, iw: Any, down: Any, rows: Any, columns: Any, y: Any, iy: Any, y_step: Any, x: Any,
-    ix: Any, x_step: Any, steps: Any,
-) -> None:  # fmt: skip
+    emit: Emit,
+    W: Any,
+    first: Any,
+    y: Any,
+    x: Any,
+    rows: Any,
+    across: Any,
+    y_rows: Any,
+    columns: Any,
+    steps: Any,
+) -> None:
     builder = emit.builder
     for i, height in emit.tiles(rows, SQUARE):
         for j, width in emit.tiles(columns, SQUARE):
-            ones = [ir.Constant(i.type, a) for a in range(max(SQUARE))]
-            totals = [
-                [cgutils.alloca_once(builder, emit.vector) for _ in range(width)] for _ in range(height)
-            ]
-            for total in (one for line in totals for one in line):
+            totals = [emit.rooms(width) for _ in range(height)]
+            for total in (total for line in totals for total in line):
                 builder.store(ir.Constant(emit.vector, [0.0] * LANES), total)
             with cgutils.for_range(builder, steps, intp=steps.type) as loop:
-                from_y = emit.plus(iy, emit.times(loop.index, y_step))
-                from_x = emit.plus(ix, emit.times(loop.index, x_step))
-                xs = [
-                    emit.load(x, emit.plus(from_x, emit.times(emit.plus(j, ones[b]), LANES)))
-                    for b in range(width)
-                ]
+                ys, xs = (
+                    [
+                        emit.load(array, emit.times(emit.plus(emit.times(loop.index, count), row), LANES))
+                        for row in emit.numbered(start, size)
+                    ]
+                    for array, count, start, size in ((y, y_rows, i, height), (x, columns, j, width))
+                )
                 for a in range(height):
-                    one = emit.load(y, emit.plus(from_y, emit.times(emit.plus(i, ones[a]), LANES)))
                     for b in range(width):
-                        new = emit.multiply_add(one, xs[b], builder.load(totals[a][b]))
+                        new = emit.multiply_add(ys[a], xs[b], builder.load(totals[a][b]))
                         builder.store(new, totals[a][b])
-            for a in range(height):
-                line = emit.plus(iw, emit.times(emit.plus(i, ones[a]), down), j)
-                for b in range(width):
-                    place = builder.gep(W, [emit.plus(line, ones[b])])
+            for a, line in enumerate(emit.numbered(i, height)):
+                for b, column in enumerate(emit.numbered(j, width)):
+                    place = builder.gep(W, [emit.plus(first, emit.times(line, across), column)])
                     total = builder.fadd(builder.load(place), emit.sum(builder.load(totals[a][b])))
                     builder.store(total, place)
-
-
-@intrinsic
-def add_outer(
-    typingctx: Any, W: Any, iw: Any, down: Any, rows: Any, columns: Any,
-    y: Any, iy: Any, y_step: Any, x: Any, ix: Any, x_step: Any, steps: Any,
-) -> Any:  # fmt: skip
-    """W[i, j] += sum over steps t and lanes of y[t, i] x[t, j]: y[t, i] begins at y[iy + t y_step + i LANES],
-    x[t, j] at x[ix + t x_step + j LANES], and W[i, j] is W[iw + i down + j]."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        called(write_add_outer, context, builder, W.dtype, pointers(context, builder, signature.args, args))
-        return context.get_dummy_value()
-
-    whole = types.intp
-    arguments = (W, whole, whole, whole, whole, y, whole, whole, x, whole, whole, whole)
-    return types.void(*arguments), codegen

@@ -4,7 +4,10 @@ This is plain Python, which `cpu/tape.py` compiles: PyTorch asks for sizes while
 numbers and with functions of `math` replaced by its own, and numba must not be imported then.
 """
 
+from typing import NamedTuple
+
 from softstack.kernels.kinds import LSTM, NONE
+from softstack.kernels.tuples import Options, Sizes
 
 LANES = 16  # sequences that are computed at once
 SHORT = 128  # slots of a memory that is worked by rows; beyond about 190 chains are faster, whatever m
@@ -12,31 +15,56 @@ KEPT = (0, 0, 4, 5)  # rows kept per hidden unit and step, by core: the GRU's re
 # LSTM's i, f, g, o and tanh(c)
 
 
-def layout(
-    core: int, memory: int, short: bool, B: int, T: int, k: int, m: int, H: int, A: int, N: int, n_in: int,
-    buffered: bool,
-) -> tuple[int, ...]:  # fmt: skip
-    """Where on a model's tape begin x, h, c, r, acts, gates, the memory's level and top (where `short`, its V
-    and the strengths held), those of the input buffer with its n_in items, and the end."""
+class Places(NamedTuple):
+    """Where on a model's tape its parts begin. What has rows of LANES numbers, one for each of as many
+    sequences, lies as (steps, blocks, rows, LANES)."""
+
+    x: int  # T steps, k rows
+    h: int  # T + 1 steps, H rows
+    c: int  # the same, for the LSTM
+    r: int  # T + 1 steps, m rows
+    acts: int  # T steps, A rows
+    gates: int  # T steps, KEPT[core] H rows
+    level: int  # (B, N) of a chain; or, of a memory that is worked by rows, V (blocks, N, m, LANES)
+    top: int  # (B, T + 1); or its strengths before and after each step (blocks, rows, LANES)
+    level_in: int  # (B, n_in) of the input buffer's chain
+    top_in: int  # (B, T + 1)
+    end: int
+
+
+def places(options: Options, sizes: Sizes, chained: bool) -> Places:
+    """`chained`: whether the memory is worked as a chain of cells, or by rows."""
+    core, memory, _, _, buffered = options
+    B, T, k, m, H, K, _, N, n_in = sizes
     lanes = -(-B // LANES) * LANES
-    h = T * lanes * k  # h, c and r have T + 1 steps
+    h = T * lanes * k
     c = h + (T + 1) * lanes * H
     r = c + ((T + 1) * lanes * H if core == LSTM else 0)
     acts = r + (T + 1) * lanes * m
-    gates = acts + T * lanes * A
+    gates = acts + T * lanes * ((4 if buffered else 2) + m + K)
     level = gates + T * lanes * KEPT[core] * H
     if memory == NONE:
         top, level_in = level, level
-    elif short:
-        top = level + lanes * N * m
-        level_in = top + lanes * ((T + 1) * (N - T) + (T + 1) * T // 2)  # cells after 0, 1, ... T steps
-    else:
+    elif chained:
         top = level + B * N
         level_in = top + B * (T + 1)
+    else:
+        top = level + lanes * N * m
+        level_in = top + lanes * ((T + 1) * (N - T) + (T + 1) * T // 2)  # cells after 0, 1, ... T steps
     top_in = level_in + (B * n_in if buffered else 0)
-    return 0, h, c, r, acts, gates, level, top, level_in, top_in, top_in + (B * (T + 1) if buffered else 0)
+    end = top_in + (B * (T + 1) if buffered else 0)
+    return Places(0, h, c, r, acts, gates, level, top, level_in, top_in, end)
 
 
-def links(B: int, T: int, N: int, n_in: int, buffered: bool) -> int:
-    """How many cells a model's chains name: link and first, of the memory and of the input buffer."""
-    return B * (N + T + 1) + (B * (n_in + T + 1) if buffered else 0)
+def links(options: Options, sizes: Sizes) -> int:
+    """How many cells are noted of a model's chains: link (B, N) and first (B, T + 1) of its memory, then link
+    (B, n_in) and first (B, T + 1) of its input buffer."""
+    B, T, N, n_in = sizes.B, sizes.T, sizes.N, sizes.n_in
+    return B * (N + T + 1) + (B * (n_in + T + 1) if options.buffered else 0)
+
+
+def paths(options: Options, N: int) -> tuple[bool | None, bool | None, bool | None]:
+    """How a network with N slots is worked, as `cpu/rnn.py` takes it: whether its memory by rows, whether as
+    a chain, and whether it is buffered; True or None."""
+    memory = options.memory != NONE
+    return (memory and N <= SHORT) or None, (memory and N > SHORT) or None, options.buffered or None

@@ -36,8 +36,8 @@ def exp(typingctx: Any, x: Any) -> Any:
     (high, low), most, size, fraction, coefficients = FORMATS[x.real if row else x]
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        (given,) = args
-        kind = given.type
+        (power,) = args
+        kind = power.type
         whole = ir.VectorType(ir.IntType(size), LANES) if row else ir.IntType(size)
         name = f"llvm.fma.{f'v{LANES}' if row else ''}f{size}"
         fma = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name)
@@ -49,11 +49,11 @@ def exp(typingctx: Any, x: Any) -> Any:
             return builder.call(fma, [a, b, c])
 
         for compare, bound in (("<", number(-most)), (">", number(most))):  # not a number stays what it is
-            given = builder.select(builder.fcmp_ordered(compare, given, bound), bound, given)
+            power = builder.select(builder.fcmp_ordered(compare, power, bound), bound, power)
         rounder = number(1.5 * 2.0**fraction)  # has no bits after the point: what is added to it is rounded
-        rounded = times_plus(given, number(LOG2E), rounder)
+        rounded = times_plus(power, number(LOG2E), rounder)
         n = builder.fsub(rounded, rounder)
-        f = times_plus(n, number(-low), times_plus(n, number(-high), given))
+        f = times_plus(n, number(-low), times_plus(n, number(-high), power))
         total = number(coefficients[-1])
         for coefficient in reversed(coefficients[:-1]):
             total = times_plus(total, f, number(coefficient))

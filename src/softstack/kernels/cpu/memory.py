@@ -7,6 +7,10 @@
 A row b of these is a sequence. `head` is the cell met first and `strength` what it holds. What is written in
 a step is not changed by a later one, so that nothing has to be undone on the way back; but a queue's chain
 has grown since, and ends for step t at `last`, the slot that t filled.
+
+What is not a number must show: the equations multiply every cell by something, if only by 0, and a chain
+leaves cells out. So what comes in is also added up as x - x, which is 0 or NaN, and that `fault` is added to
+all that is read.
 """
 
 from softstack.kernels.cpu.compiling import inlined
@@ -69,11 +73,9 @@ def push(link, level, b, head, strength, slot, d, lifo):
 
 @inlined
 def read(V, link, level, b, head, strength, r):
-    """Into r (m,): the nearest cells, until strength 1 is used up."""
+    """Add to r (m,): the nearest cells, until strength 1 is used up."""
     real = level.dtype.type
     m = V.shape[2]
-    for k in range(m):
-        r[k] = 0
     met, rho = 0.0, real(1)
     while head != END and rho > 0:
         w = min(strength, rho)
@@ -86,12 +88,31 @@ def read(V, link, level, b, head, strength, r):
 
 
 @inlined
-def finish(s, link, level, b, head, strength):
+def faults(s, b):
+    """Of strengths s[b]."""
+    fault = s.dtype.type(0)
+    for i in range(s.shape[1]):
+        fault += s[b, i] - s[b, i]
+    return fault
+
+
+@inlined
+def column_faults(row, V, b, count):
+    """Of the first vectors of V[b], into row (m,)."""
+    for k in range(row.shape[0]):
+        row[k] = 0
+    for i in range(count):
+        for k in range(row.shape[0]):
+            row[k] += V[b, i, k] - V[b, i, k]
+
+
+@inlined
+def finish(s, link, level, b, head, strength, fault):
     """s[b]: what every cell holds at the end."""
     for i in range(s.shape[1]):
-        s[b, i] = 0
+        s[b, i] = fault
     while head != END:
-        s[b, head] = strength
+        s[b, head] = strength + fault
         strength = level[b, head]
         head = link[b, head]
 

@@ -1,17 +1,16 @@
 """StackRNN over a whole sequence on the CPU: the controller, the heads and the memory in one call each way.
 
-    P models   B sequences each, in nb blocks of LANES   T steps   k inputs   m memory width   H hidden
-    A = 2 + m + K actions: u, d, v and y   G rows of the map that sees [x; r], C = k + m columns:
-    the heads' A (linear), H (RNN), 3 H (GRU), 4 H (LSTM)
+What every sequence has at every step lies as (T, blocks, rows, LANES), so that a row is one vector; the tape
+of a model holds all of it for the backward pass (`cpu/layout.py`). A long memory is worked as a chain, one
+sequence at a time, for its control flow depends on its strengths; a short one by rows as well. README.md
+derives the backward pass.
 
-What every sequence has at every step lies as (T, nb, rows, LANES), flat, so that a row is one vector; the
-`tape` of a model holds all of it for the backward pass. A long memory is worked one sequence at a time, for
-its control flow depends on its strengths; a short one by rows as well. README.md derives the backward pass.
+`rows`, `chained` and `buffered` say what there is, as True or None: numba leaves out what a None rules out,
+and takes half as long to compile the rest.
 """
 
-import numpy as np
-
 from softstack.kernels.cpu.cells import (
+    add_sums,
     clear,
     copy,
     gru,
@@ -19,17 +18,19 @@ from softstack.kernels.cpu.cells import (
     hold,
     lstm,
     lstm_backward,
-    sigmoids,
+    squash,
     tanhs,
     unsquash,
     untanh,
     zero,
 )
-from softstack.kernels.cpu.compiling import compiled
-from softstack.kernels.cpu.lanes import add_map, add_outer, affine
-from softstack.kernels.cpu.layout import KEPT, LANES, SHORT
+from softstack.kernels.cpu.compiling import compiled, inlined
+from softstack.kernels.cpu.lanes import add_back, add_outer, affine
+from softstack.kernels.cpu.layout import LANES
 from softstack.kernels.cpu.memory import (
     END,
+    column_faults,
+    faults,
     finish,
     pop,
     push,
@@ -41,363 +42,350 @@ from softstack.kernels.cpu.memory import (
     unread,
 )
 from softstack.kernels.cpu.short import rows_before, step, unstep
-from softstack.kernels.cpu.tape import gather, layout, spread, spread_lane
+from softstack.kernels.cpu.tape import (
+    chain_of_buffer,
+    chain_of_memory,
+    gather,
+    gather_step,
+    places,
+    rows_of_memory,
+    spread,
+    spread_lane,
+    spread_step,
+    tracks,
+)
 from softstack.kernels.kinds import GRU, LINEAR, LSTM, NONE, RNN, STACK
+from softstack.kernels.tuples import Weights
+
+
+@inlined
+def act(core, w, x, r, h_was, h_new, c_was, c_new, gates, pre, out, squashed, action):
+    """§2.2: what the controller does with x_t, r_{t-1} and h_{t-1}: h_t and c_t, its gates and its actions,
+    of which the first `squashed` are strengths and vectors. `pre` and `out` are room for rows."""
+    H = h_new.shape[0]
+    if core == GRU:
+        none = x[:0]
+        affine(pre[: 2 * H], w.b[: 2 * H], w.W[: 2 * H], x, r, w.Wh[: 2 * H], h_was)
+        affine(pre[2 * H :], w.b[2 * H :], w.W[2 * H :], x, r, w.Wh, none)
+        affine(gates[3 * H :], w.bn, w.W, none, none, w.Wh[2 * H :], h_was)
+        gru(h_new, h_was, gates, pre)
+    else:
+        affine(pre, w.b, w.W, x, r, w.Wh, h_was)
+        if core == LSTM:
+            lstm(h_new, c_new, gates, c_was, pre)
+        elif core == RNN:
+            tanhs(h_new, pre)
+    if core == LINEAR:
+        squash(action, pre, squashed)
+    else:
+        affine(out, w.bo, w.W, x[:0], x[:0], w.Wo, h_new)
+        squash(action, out, squashed)
 
 
 @compiled
-def forward(
-    core, memory, ragged, buffered, x, W, b, Wh, bn, Wo, bo, h0, c0, r0, s0, strengths0, i0, lengths, V,
-    s, strengths, y, o, h, c, r, i, tape, links,
-):  # fmt: skip
-    """Each model over its own sequences. x (P, B, T, k), W (P, G, C), b (P, G), Wh (P, G, H), bn (P, H),
-    Wo (P, A, H), bo (P, A), h0 and c0 (P, B, H), r0 (P, B, m), lengths (P, B), where `ragged`: steps at or
-    after it change nothing. V (P, B, N, m) comes in with what the memory holds before the first step, and s0
-    (P, B, N - T) are the strengths of that. Where `buffered`, x (P, B, n_in, k) and strengths0 (P, B, n_in)
-    are the input buffer, and i0 (P, B) is taken from it before the first of T steps.
-
-    Out: V, y (P, B, T, K), o (P, B, T) with buffers, the final s (P, B, N), strengths, i, h, c and r, and for
-    the backward pass the tape and the links.
-    """
-    P, B, n_in, k = x.shape
-    T, K, H, m, N = y.shape[2], y.shape[3], h0.shape[2], r0.shape[2], V.shape[2]
-    at_v = 4 if buffered else 2  # the strengths u, d, and i, o come before v
+def forward(room, options, sizes, inputs, outputs, rows, chained, buffered):
+    """Each model over its own sequences. The final V comes in with what the memory holds at first."""
+    core, memory, T, ragged, _ = options
+    B, _, k, m, _, _, _, N, n_in = sizes
+    x, weights, before, buffer_before, lengths = inputs
+    y, o, final, buffer, tape, links = outputs
+    at = places(options, sizes, chained is not None)
+    n = N - T if memory != NONE else N
+    at_v = 4 if buffered is not None else 2  # the strengths u, d, and i, o come before v
     at_y = at_v + m
-    A, C, G = at_y + K, k + m, b.shape[1]
-    HL, mL, AL, SL = H * LANES, m * LANES, A * LANES, KEPT[core] * H * LANES
-    nb, n = -(-B // LANES), N - T if memory != NONE else N
-    lifo, short = memory == STACK, memory != NONE and N <= SHORT
-    at_x, at_h, at_c, at_r, at_acts, at_gates, at_level, at_top, at_level_in, at_top_in, end = layout(
-        core, memory, short, B, T, k, m, H, A, N, n_in, buffered
-    )
-    chains = B * N + B * (T + 1)  # of the memory; those of the input buffer follow
-    item = np.empty(k, x.dtype)
-    pre, out, row = np.empty(G * LANES, x.dtype), np.empty(AL, x.dtype), np.empty(m, x.dtype)
-    heads, fronts = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
-    held, left = np.empty(LANES, x.dtype), np.empty(LANES, x.dtype)  # the strengths of those
-    NmL, history = N * mL, rows_before(n, T + 1) * LANES
-    weights = np.empty(N * LANES if short else 0, x.dtype)
-    for p in range(P):
-        xs, hs, cs, rs = tape[p, at_x:at_h], tape[p, at_h:at_c], tape[p, at_c:at_r], tape[p, at_r:at_acts]
-        acts, gates = tape[p, at_acts:at_gates], tape[p, at_gates:at_level]
-        w, wb, wh = W[p].reshape(G * C), b[p], Wh[p].reshape(G * H)
-        wn, wo, wbo = bn[p], Wo[p].reshape(Wo.shape[1] * H), bo[p]
-        Vp = V[p]
-        if memory != NONE and not short:
-            level, top = tape[p, at_level:at_top].reshape(B, N), tape[p, at_top:at_level_in].reshape(B, T + 1)
-            link, first = links[p, : B * N].reshape(B, N), links[p, B * N : chains].reshape(B, T + 1)
-        if buffered:
-            level_in = tape[p, at_level_in:at_top_in].reshape(B, n_in)
-            top_in = tape[p, at_top_in:end].reshape(B, T + 1)
-            link_in = links[p, chains : chains + B * n_in].reshape(B, n_in)
-            first_in = links[p, chains + B * n_in :].reshape(B, T + 1)
-        for block in range(nb):
-            lanes = min(LANES, B - block * LANES)
-            row0 = block * LANES
-            spread(hs[block * HL : (block + 1) * HL], h0[p], block)
-            spread(rs[block * mL : (block + 1) * mL], r0[p], block)
-            if core == LSTM:
-                spread(cs[block * HL : (block + 1) * HL], c0[p], block)
-            if short:
-                vectors = tape[p, at_level + block * NmL : at_level + (block + 1) * NmL]
-                log = tape[p, at_top + block * history : at_top + (block + 1) * history]
-                spread(vectors, Vp.reshape(B, N * m)[:, : n * m], block)
-                spread(log, s0[p], block)
-            elif memory != NONE:
-                for lane in range(lanes):
-                    q = row0 + lane
-                    heads[lane], held[lane] = start(s0[p], link, level, q, lifo)
+    lifo = memory == STACK
+    pre, out, seen, item, row, ends, end_strengths, not_numbers = room
+    heads, held, fault = ends[0], end_strengths[0], not_numbers[0]
+    fronts, left, fault_in = ends[1], end_strengths[1], not_numbers[1]
+    for p in range(x.shape[0]):
+        xs, hs, cs, rs, acts, gates = tracks(tape[p], at, options, sizes)
+        w = Weights(weights.W[p], weights.b[p], weights.Wh[p], weights.bn[p], weights.Wo[p], weights.bo[p])
+        V = final.V[p]
+        if chained is not None:
+            link, level, first, top = chain_of_memory(tape[p], links[p], at, sizes)
+        if buffered is not None:
+            link_in, level_in, first_in, top_in = chain_of_buffer(tape[p], links[p], at, sizes)
+        for block in range(xs.shape[1]):
+            begin = block * LANES
+            lanes = min(LANES, B - begin)
+            spread(hs[0, block], before.h[p], begin)
+            spread(rs[0, block], before.r[p], begin)
+            spread(cs[0, block], before.c[p], begin)
+            if rows is not None:
+                vectors, strengths = rows_of_memory(tape[p], at, sizes, block)
+                spread(vectors[: n * m], V.reshape(B, N * m), begin)
+                spread(strengths[:n], before.s[p], begin)
+            for lane in range(lanes):
+                q = begin + lane
+                if chained is not None:
+                    heads[lane], held[lane] = start(before.s[p], link, level, q, lifo)
                     first[q, 0], top[q, 0] = heads[lane], held[lane]
-            if buffered:
-                for lane in range(lanes):
-                    q = row0 + lane
-                    fronts[lane], left[lane] = start(strengths0[p], link_in, level_in, q, False)
+                    column_faults(row, V, q, n)
+                    fault[lane] = faults(before.s[p], q) + row.sum()
+                if buffered is not None:
+                    strengths_in = buffer_before.strengths[p]
+                    fronts[lane], left[lane] = start(strengths_in, link_in, level_in, q, False)
                     first_in[q, 0], top_in[q, 0] = fronts[lane], left[lane]
-                    i[p, q] = i0[p, q]
+                    column_faults(item, x[p], q, n_in)
+                    fault_in[lane] = faults(strengths_in, q) + item.sum()
+                    buffer.i[p, q] = buffer_before.i[p, q]
             for t in range(T):
-                was = t * nb + block
-                new = was + nb
-                given = xs[was * k * LANES : (was + 1) * k * LANES]
-                if buffered:  # §2.3: take i_{t-1} from the front, then read x_t
-                    zero(given)
+                x_t, action = xs[t, block], acts[t, block]
+                r_was, r_new, h_was, h_new = rs[t, block], rs[t + 1, block], hs[t, block], hs[t + 1, block]
+                c_was, c_new = cs[t, block], cs[t + 1, block]
+                if buffered is None:
+                    spread_step(x_t, x[p], t, begin)
+                else:  # §2.3: take i_{t-1} from the front, then read x_t
+                    zero(x_t)
                     for lane in range(lanes):
-                        q = row0 + lane
+                        q = begin + lane
                         if not ragged or t < lengths[p, q]:
-                            front, strength = pop(link_in, level_in, q, fronts[lane], left[lane], i[p, q])
+                            i = buffer.i[p, q]
+                            fault_in[lane] += i - i
+                            front, strength = pop(link_in, level_in, q, fronts[lane], left[lane], i)
+                            for j in range(k):
+                                item[j] = fault_in[lane]
                             read(x[p], link_in, level_in, q, front, strength, item)
                             fronts[lane], left[lane] = front, strength
                             first_in[q, t + 1], top_in[q, t + 1] = front, strength
                             for j in range(k):
-                                given[j * LANES + lane] = item[j]
-                else:
-                    spread(given, x[p, :, t], block)
-                seen = G if core in (RNN, LSTM) else 2 * H if core == GRU else 0  # rows that see h
-                affine(pre, seen, wb, w, xs, was * k * LANES, k, rs, was * mL, m, wh, hs, was * HL, H)
-                affine(
-                    pre[seen * LANES :], G - seen, wb[seen:], w[seen * C :], xs, was * k * LANES, k,
-                    rs, was * mL, m, wh, hs, 0, 0,
-                )  # fmt: skip
-                act = acts[was * AL : (was + 1) * AL]
-                h_was, h_new = hs[was * HL : (was + 1) * HL], hs[new * HL : (new + 1) * HL]
-                raw = pre
-                if core != LINEAR:
-                    gate = gates[was * SL : (was + 1) * SL]
-                    if core == RNN:
-                        tanhs(h_new, pre)
-                    elif core == GRU:
-                        rec = gate[3 * HL :]
-                        affine(rec, H, wn, w, xs, 0, 0, rs, 0, 0, wh[2 * H * H :], hs, was * HL, H)
-                        gru(h_new, h_was, gate, pre)
-                    else:
-                        c_new, c_was = cs[new * HL : (new + 1) * HL], cs[was * HL : (was + 1) * HL]
-                        lstm(h_new, c_new, gate[4 * HL :], gate, c_was, pre)
-                    affine(out, A, wbo, w, xs, 0, 0, rs, 0, 0, wo, hs, new * HL, H)
-                    raw = out
-                sigmoids(act[: at_y * LANES], raw)
-                copy(act[at_y * LANES :], raw[at_y * LANES :])
-                r_was, r_new = rs[was * mL : (was + 1) * mL], rs[new * mL : (new + 1) * mL]
+                                x_t[j, lane] = item[j]
+                act(core, w, x_t, r_was, h_was, h_new, c_was, c_new, gates[t, block], pre, out, at_y, action)
                 if ragged:
                     for lane in range(lanes):
-                        if t >= lengths[p, row0 + lane]:
-                            clear(act, lane)
+                        if t >= lengths[p, begin + lane]:
+                            clear(action, lane)
                             hold(h_new, h_was, lane)
-                            if core == LSTM:
-                                hold(cs[new * HL : (new + 1) * HL], cs[was * HL : (was + 1) * HL], lane)
-                if short:
-                    copy(vectors[(n + t) * mL : (n + t + 1) * mL], act[at_v * LANES :])
-                    step(log, vectors, n, t, act, m, lifo, weights, r_new)
+                            hold(c_new, c_was, lane)
+                if rows is not None:
+                    copy(vectors, (n + t) * m, action[at_v:at_y])
+                    step(strengths, vectors, n, t, action, lifo, seen, r_new)
                 else:
                     zero(r_new)
                 for lane in range(lanes):
-                    q = row0 + lane
-                    if memory != NONE and not short:
+                    q = begin + lane
+                    if chained is not None:
                         for j in range(m):
-                            Vp[q, n + t, j] = act[(at_v + j) * LANES + lane]
+                            V[q, n + t, j] = action[at_v + j, lane]
                         if not ragged or t < lengths[p, q]:
-                            head, strength = pop(link, level, q, heads[lane], held[lane], act[lane])
-                            d = act[LANES + lane]
+                            u, d = action[0, lane], action[1, lane]
+                            head, strength = pop(link, level, q, heads[lane], held[lane], u)
                             head, strength = push(link, level, q, head, strength, n + t, d, lifo)
-                            read(Vp, link, level, q, head, strength, row)
                             first[q, t + 1], top[q, t + 1] = head, strength
                             heads[lane], held[lane] = head, strength
+                            fault[lane] += d - d
+                            if n + t > 0:
+                                fault[lane] += u - u
                             for j in range(m):
-                                r_new[j * LANES + lane] = row[j]
+                                fault[lane] += V[q, n + t, j] - V[q, n + t, j]
+                            for j in range(m):
+                                row[j] = fault[lane]
+                            read(V, link, level, q, head, strength, row)
+                            for j in range(m):
+                                r_new[j, lane] = row[j]
                     if ragged and t >= lengths[p, q]:
                         hold(r_new, r_was, lane)
-                    elif buffered:
-                        i[p, q] = act[2 * LANES + lane]
-                    if buffered:
-                        o[p, q, t] = act[3 * LANES + lane]
-                gather(y[p, :, t], act[at_y * LANES :], block)
-            last = T * nb + block
-            gather(h[p], hs[last * HL : (last + 1) * HL], block)
-            gather(r[p], rs[last * mL : (last + 1) * mL], block)
-            if core == LSTM:
-                gather(c[p], cs[last * HL : (last + 1) * HL], block)
-            if short:
-                gather(Vp.reshape(B, N * m), vectors, block)
-                gather(s[p], log[rows_before(n, T) * LANES :], block)
+                    elif buffered is not None:
+                        buffer.i[p, q] = action[2, lane]
+                    if buffered is not None:
+                        o[p, q, t] = action[3, lane]
+                gather_step(y[p], action, at_y, t, begin)
+            gather(final.h[p], hs[T, block], begin)
+            gather(final.r[p], rs[T, block], begin)
+            gather(final.c[p], cs[T, block], begin)
+            if rows is not None:
+                gather(V.reshape(B, N * m), vectors, begin)
+                gather(final.s[p], strengths[rows_before(n, T) :], begin)
             for lane in range(lanes):
-                q = row0 + lane
-                if memory != NONE and not short:
-                    finish(s[p], link, level, q, heads[lane], held[lane])
-                if buffered:
-                    finish(strengths[p], link_in, level_in, q, fronts[lane], left[lane])
+                q = begin + lane
+                if chained is not None:
+                    finish(final.s[p], link, level, q, heads[lane], held[lane], fault[lane])
+                if buffered is not None:
+                    finish(
+                        buffer.strengths[p], link_in, level_in, q, fronts[lane], left[lane], fault_in[lane]
+                    )
 
 
 @compiled
-def backward(
-    core, memory, ragged, buffered, x, W, Wh, Wo, s0, strengths0, i0, lengths, V, s, strengths, tape,
-    links, gy, go, gh, gc, gr, gV, gs, gi, gstrengths, to_x, gx, gW, gb, gWh, gbn, gWo, gbo,
-):  # fmt: skip
-    """gy (P, B, T, K), go (P, B, T) and the gradients of the final state, shaped as that is: gh, gc, gr, gV,
-    gs, gi and gstrengths.
-
-    Out: the gradients of the first state, in their place; of x, where `to_x`; and of the weights, added to
-    what is there.
-    """
-    P, B, T, K = gy.shape
-    C, G, H, m, N, n_in = W.shape[2], W.shape[1], gh.shape[2], gr.shape[2], V.shape[2], x.shape[2]
-    at_v = 4 if buffered else 2
+def backward(room, options, sizes, kept, gradients, to_x, rows, chained, buffered):
+    """The gradients of x are made where `to_x`, and where it is buffered."""
+    core, memory, T, ragged, _ = options
+    x, W, Wh, Wo, lengths, s0, strengths0, i0, V, s, strengths_in, tape, links = kept
+    gy, go, to_state, to_buffer, gx, to_weights = gradients
+    B, _, k, m, H, _, _, N, n_in = sizes
+    at = places(options, sizes, chained is not None)
+    n = N - T if memory != NONE else N
+    at_v = 4 if buffered is not None else 2
     at_y = at_v + m
-    k, A = C - m, at_y + K
-    HL, mL, AL, GL, SL = H * LANES, m * LANES, A * LANES, G * LANES, KEPT[core] * H * LANES
-    nb, n = -(-B // LANES), N - T if memory != NONE else N
-    lifo, short = memory == STACK, memory != NONE and N <= SHORT
-    at_x, at_h, at_c, at_r, at_acts, at_gates, at_level, at_top, at_level_in, at_top_in, end = layout(
-        core, memory, short, B, T, k, m, H, A, N, n_in, buffered
-    )
-    chains = B * N + B * (T + 1)
-    one, item = np.ones(LANES, W.dtype), np.empty(k, W.dtype)
-    row = np.empty(m, W.dtype)
-    h_grad, c_grad, r_grad = np.empty(HL, W.dtype), np.empty(HL, W.dtype), np.empty(mL, W.dtype)
-    h_kept, c_kept, r_kept = np.empty(HL, W.dtype), np.empty(HL, W.dtype), np.empty(mL, W.dtype)
-    x_grad = np.empty(k * LANES, W.dtype)
-    NmL, history = N * mL, rows_before(n, T + 1) * LANES
-    rows = N * LANES if short else 0
-    s_grad, V_grad = np.empty(rows, W.dtype), np.empty(rows * m, W.dtype)
-    through, left = np.empty(rows, W.dtype), np.empty(rows, W.dtype)
-    # of one model, every step: what the weights' gradients are made of
-    outs = np.empty(T * nb * AL, W.dtype)
-    pres = outs if core == LINEAR else np.empty(T * nb * GL, W.dtype)
-    recs = np.empty(T * nb * HL if core == GRU else 0, W.dtype)
-    for p in range(P):
-        xs, hs, cs, rs = tape[p, at_x:at_h], tape[p, at_h:at_c], tape[p, at_c:at_r], tape[p, at_r:at_acts]
-        acts, gates = tape[p, at_acts:at_gates], tape[p, at_gates:at_level]
-        w, wh, wo = W[p].reshape(G * C), Wh[p].reshape(G * H), Wo[p].reshape(Wo.shape[1] * H)
-        Vp, sp, gVp, gsp = V[p], s[p], gV[p], gs[p]
-        if memory != NONE and not short:
-            level, top = tape[p, at_level:at_top].reshape(B, N), tape[p, at_top:at_level_in].reshape(B, T + 1)
-            link, first = links[p, : B * N].reshape(B, N), links[p, B * N : chains].reshape(B, T + 1)
-        if buffered:
-            level_in = tape[p, at_level_in:at_top_in].reshape(B, n_in)
-            top_in = tape[p, at_top_in:end].reshape(B, T + 1)
-            link_in = links[p, chains : chains + B * n_in].reshape(B, n_in)
-            first_in = links[p, chains + B * n_in :].reshape(B, T + 1)
-        for block in range(nb):
-            lanes = min(LANES, B - block * LANES)
-            row0 = block * LANES
-            spread(h_grad, gh[p], block)
-            spread(r_grad, gr[p], block)
+    lifo = memory == STACK
+    h_grad, c_grad, r_grad, s_grad, V_grad, x_grad = room.h, room.c, room.r, room.s, room.V, room.x
+    h_kept, c_kept, r_kept, item, row = room.h_kept, room.c_kept, room.r_kept, room.item, room.row
+    outs, pres, recs = room.outs, room.pres, room.recs
+    for p in range(x.shape[0]):
+        xs, hs, cs, rs, acts, gates = tracks(tape[p], at, options, sizes)
+        gVp, gsp = to_state.V[p], to_state.s[p]
+        if chained is not None:
+            link, level, first, top = chain_of_memory(tape[p], links[p], at, sizes)
+        if buffered is not None:
+            link_in, level_in, first_in, top_in = chain_of_buffer(tape[p], links[p], at, sizes)
+        for block in range(xs.shape[1]):
+            begin = block * LANES
+            lanes = min(LANES, B - begin)
+            spread(h_grad, to_state.h[p], begin)
+            spread(r_grad, to_state.r[p], begin)
             if core == LSTM:
-                spread(c_grad, gc[p], block)
-            if short:
-                vectors = tape[p, at_level + block * NmL : at_level + (block + 1) * NmL]
-                log = tape[p, at_top + block * history : at_top + (block + 1) * history]
-                spread(s_grad, gsp, block)
-                spread(V_grad, gVp.reshape(B, N * m), block)
+                spread(c_grad, to_state.c[p], begin)
+            if rows is not None:
+                vectors, strengths = rows_of_memory(tape[p], at, sizes, block)
+                spread(s_grad, gsp, begin)
+                spread(V_grad, gVp.reshape(B, N * m), begin)
             for lane in range(lanes):
-                q = row0 + lane
-                made = min(T, lengths[p, q]) if ragged else T  # steps
-                if made > 0 and memory != NONE and not short:
-                    settle(sp, gsp, q, n + made - 1)
-                if made > 0 and buffered:
-                    settle(strengths[p], gstrengths[p], q, END)
+                q = begin + lane
+                end = min(T, lengths[p, q]) if ragged else T
+                if end > 0 and chained is not None:
+                    settle(s[p], gsp, q, n + end - 1)
+                if end > 0 and buffered is not None:
+                    settle(strengths_in[p], to_buffer.strengths[p], q, END)
             for t in range(T - 1, -1, -1):
-                was = t * nb + block
-                new = was + nb
-                act, out = acts[was * AL : (was + 1) * AL], outs[was * AL : (was + 1) * AL]
-                zero(out[: at_y * LANES])
-                spread(out[at_y * LANES :], gy[p, :, t], block)
-                if buffered:
+                action, out, pre, rec = acts[t, block], outs[t, block], pres[t, block], recs[t, block]
+                zero(out)
+                spread_step(out[at_y:], gy[p], t, begin)
+                if buffered is not None:
                     for lane in range(lanes):
-                        out[2 * LANES + lane] = gi[p, row0 + lane]
-                        out[3 * LANES + lane] = go[p, row0 + lane, t]
+                        out[2, lane] = to_buffer.i[p, begin + lane]
+                        out[3, lane] = go[p, begin + lane, t]
                 if ragged:  # a sequence that has ended has no part in this step: its gradients wait
-                    copy(h_kept, h_grad)
-                    copy(c_kept, c_grad)
-                    copy(r_kept, r_grad)
+                    copy(h_kept, 0, h_grad)
+                    copy(c_kept, 0, c_grad)
+                    copy(r_kept, 0, r_grad)
                     for lane in range(lanes):
-                        if t >= lengths[p, row0 + lane]:
+                        if t >= lengths[p, begin + lane]:
                             clear(r_grad, lane)
-                        elif short and t == lengths[p, row0 + lane] - 1:
-                            spread_lane(s_grad, gsp, row0, lane)
-                if short:
-                    unstep(log, vectors, n, t, act, m, lifo, through, left, r_grad, s_grad, V_grad, out)
-                    copy(out[at_v * LANES : at_y * LANES], V_grad[(n + t) * mL :])
-                elif memory != NONE:
+                        elif rows is not None and t == lengths[p, begin + lane] - 1:
+                            spread_lane(s_grad, gsp, begin, lane)
+                if rows is not None:
+                    unstep(
+                        strengths,
+                        vectors,
+                        n,
+                        t,
+                        action,
+                        lifo,
+                        room.through,
+                        room.left,
+                        r_grad,
+                        s_grad,
+                        V_grad,
+                        out,
+                    )
+                    copy(out, at_v, V_grad[(n + t) * m : (n + t + 1) * m])
+                if chained is not None:
                     for lane in range(lanes):
-                        q = row0 + lane
+                        q = begin + lane
                         if ragged and t >= lengths[p, q]:
                             continue
                         for j in range(m):
-                            row[j] = r_grad[j * LANES + lane]
+                            row[j] = r_grad[j, lane]
                         slot, head = n + t, first[q, t + 1]
-                        behind = not lifo and not act[LANES + lane] > 0
-                        unread(Vp, link, level, q, head, top[q, t + 1], slot, slot, behind, row, gsp, gVp)
-                        out[LANES + lane] = gsp[q, slot]
+                        behind = not lifo and not action[1, lane] > 0
+                        unread(V[p], link, level, q, head, top[q, t + 1], slot, slot, behind, row, gsp, gVp)
+                        out[1, lane] = gsp[q, slot]
                         gsp[q, slot] = 0
                         popped = link[q, slot] if lifo else END if head == slot else head
-                        out[lane] = unpop(
-                            link, level, q, popped, first[q, t], top[q, t], slot - 1, act[lane], lifo, gsp
+                        out[0, lane] = unpop(
+                            link,
+                            level,
+                            q,
+                            popped,
+                            first[q, t],
+                            top[q, t],
+                            slot - 1,
+                            action[0, lane],
+                            lifo,
+                            gsp,
                         )
                         if t == 0:
-                            unlink(s0[p], gsp, q, out[lane], popped, lifo)
+                            unlink(s0[p], gsp, q, out[0, lane], popped, lifo)
                         for j in range(m):
-                            out[(at_v + j) * LANES + lane] = gVp[q, n + t, j]
-                unsquash(out[: at_y * LANES], act)
+                            out[at_v + j, lane] = gVp[q, slot, j]
+                unsquash(out, action, at_y)
                 if ragged:
                     for lane in range(lanes):
-                        if t >= lengths[p, row0 + lane]:
+                        if t >= lengths[p, begin + lane]:
                             clear(out, lane)
-                pre = pres[was * GL : (was + 1) * GL]
                 if core != LINEAR:
-                    gate = gates[was * SL : (was + 1) * SL]
-                    rec = recs[was * HL : (was + 1) * HL]
-                    add_map(h_grad, 0, wo, 0, 1, H, H, A, outs, was * AL)
+                    add_back(h_grad, Wo[p], 0, out)
                     if core == RNN:
-                        untanh(pre, h_grad, hs[new * HL : (new + 1) * HL])
+                        untanh(pre, h_grad, hs[t + 1, block])
                         zero(h_grad)
                     elif core == GRU:
-                        gru_backward(pre, rec, h_grad, hs[was * HL : (was + 1) * HL], gate)
+                        gru_backward(pre, rec, h_grad, hs[t, block], gates[t, block])
                     else:
-                        lstm_backward(
-                            pre, c_grad, h_grad, gate[4 * HL :], cs[was * HL : (was + 1) * HL], gate
-                        )
+                        lstm_backward(pre, c_grad, h_grad, cs[t, block], gates[t, block])
                         zero(h_grad)
                     if ragged:
                         for lane in range(lanes):
-                            if t >= lengths[p, row0 + lane]:
+                            if t >= lengths[p, begin + lane]:
                                 clear(pre, lane)
                                 clear(rec, lane)
                     if core == GRU:
-                        add_map(h_grad, 0, wh, 0, 1, H, H, 2 * H, pres, was * GL)
-                        add_map(h_grad, 0, wh, 2 * H * H, 1, H, H, H, recs, was * HL)
+                        add_back(h_grad, Wh[p], 0, pre[: 2 * H])
+                        add_back(h_grad, Wh[p, 2 * H :], 0, rec)
                     else:
-                        add_map(h_grad, 0, wh, 0, 1, H, H, G, pres, was * GL)
+                        add_back(h_grad, Wh[p], 0, pre)
                 zero(r_grad)
-                add_map(r_grad, 0, w, k, 1, C, m, G, pres, was * GL)
+                add_back(r_grad, W[p], k, pre)
                 if ragged:
                     for lane in range(lanes):
-                        if t >= lengths[p, row0 + lane]:
+                        if t >= lengths[p, begin + lane]:
                             hold(h_grad, h_kept, lane)
                             hold(c_grad, c_kept, lane)
                             hold(r_grad, r_kept, lane)
-                if to_x or buffered:
+                if to_x or buffered is not None:
                     zero(x_grad)
-                    add_map(x_grad, 0, w, 0, 1, C, k, G, pres, was * GL)
-                if buffered:
-                    for lane in range(lanes):
-                        q = row0 + lane
-                        if ragged and t >= lengths[p, q]:
-                            continue
-                        for j in range(k):
-                            item[j] = x_grad[j * LANES + lane]
-                        front = first_in[q, t + 1]
-                        unread(
-                            x[p], link_in, level_in, q, front, top_in[q, t + 1], n_in, END, False, item,
-                            gstrengths[p], gx[p],
-                        )  # fmt: skip
-                        taken = acts[((was - nb) * A + 2) * LANES + lane] if t > 0 else i0[p, q]
-                        gi[p, q] = unpop(
-                            link_in, level_in, q, front, first_in[q, t], top_in[q, t], n_in, taken, False,
-                            gstrengths[p],
-                        )  # fmt: skip
-                        if t == 0:
-                            unlink(strengths0[p], gstrengths[p], q, gi[p, q], front, False)
-                elif to_x:
-                    gather(gx[p, :, t], x_grad, block)
-            if short:
+                    add_back(x_grad, W[p], 0, pre)
+                if buffered is None:
+                    if to_x:
+                        gather_step(gx[p], x_grad, 0, t, begin)
+                    continue
                 for lane in range(lanes):
-                    if ragged and lengths[p, row0 + lane] <= 0:
-                        spread_lane(s_grad, gsp, row0, lane)
-                gather(gsp[:, :n], s_grad, block)
-                gather(gVp.reshape(B, N * m)[:, : n * m], V_grad, block)
-            gather(gh[p], h_grad, block)
-            gather(gr[p], r_grad, block)
+                    q = begin + lane
+                    if ragged and t >= lengths[p, q]:
+                        continue
+                    for j in range(k):
+                        item[j] = x_grad[j, lane]
+                    front, of_strengths = first_in[q, t + 1], to_buffer.strengths[p]
+                    unread(
+                        x[p], link_in, level_in, q, front, top_in[q, t + 1], n_in, END, False, item,
+                        of_strengths, gx[p],
+                    )  # fmt: skip
+                    taken = acts[t - 1, block, 2, lane] if t > 0 else i0[p, q]
+                    to_buffer.i[p, q] = unpop(
+                        link_in, level_in, q, front, first_in[q, t], top_in[q, t], n_in, taken, False,
+                        of_strengths,
+                    )  # fmt: skip
+                    if t == 0:
+                        unlink(strengths0[p], of_strengths, q, to_buffer.i[p, q], front, False)
+            if rows is not None:
+                for lane in range(lanes):
+                    if ragged and lengths[p, begin + lane] <= 0:
+                        spread_lane(s_grad, gsp, begin, lane)
+                gather(gsp, s_grad[:n], begin)
+                gather(gVp.reshape(B, N * m), V_grad[: n * m], begin)
+            gather(to_state.h[p], h_grad, begin)
+            gather(to_state.r[p], r_grad, begin)
             if core == LSTM:
-                gather(gc[p], c_grad, block)
-        steps = T * nb
-        to_w, to_wh, to_wo = gW[p].reshape(G * C), gWh[p].reshape(G * H), gWo[p].reshape(Wo.shape[1] * H)
-        add_outer(to_w, 0, C, G, k, pres, 0, GL, xs, 0, k * LANES, steps)
-        add_outer(to_w, k, C, G, m, pres, 0, GL, rs, 0, mL, steps)
-        add_outer(gb[p], 0, 1, G, 1, pres, 0, GL, one, 0, 0, steps)
-        if core != LINEAR:
-            if core == GRU:
-                add_outer(to_wh, 0, H, 2 * H, H, pres, 0, GL, hs, 0, HL, steps)
-                add_outer(to_wh, 2 * H * H, H, H, H, recs, 0, HL, hs, 0, HL, steps)
-                add_outer(gbn[p], 0, 1, H, 1, recs, 0, HL, one, 0, 0, steps)
-            else:
-                add_outer(to_wh, 0, H, G, H, pres, 0, GL, hs, 0, HL, steps)
-            add_outer(to_wo, 0, H, A, H, outs, 0, AL, hs, nb * HL, HL, steps)
-            add_outer(gbo[p], 0, 1, A, 1, outs, 0, AL, one, 0, 0, steps)
+                gather(to_state.c[p], c_grad, begin)
+        add_outer(to_weights.W[p], 0, pres, xs)
+        add_outer(to_weights.W[p], k, pres, rs)
+        add_sums(to_weights.b[p], pres)
+        if core == LINEAR:
+            continue
+        if core == GRU:
+            add_outer(to_weights.Wh[p, : 2 * H], 0, pres, hs)
+            add_outer(to_weights.Wh[p, 2 * H :], 0, recs, hs)
+            add_sums(to_weights.bn[p], recs)
+        else:
+            add_outer(to_weights.Wh[p], 0, pres, hs)
+        add_outer(to_weights.Wo[p], 0, outs, hs[1:])
+        add_sums(to_weights.bo[p], outs)

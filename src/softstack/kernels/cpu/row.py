@@ -30,22 +30,22 @@ class RowModel(models.PrimitiveModel):
 
 @intrinsic
 def load(typingctx: Any, x: Any, index: Any) -> Any:
-    """x[index : index + LANES]; no bound is checked."""
+    """Of the rows that an array (..., LANES) is made of, the one with this number; no bound is checked."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         emit = Emit(context, builder, x.dtype)
-        return emit.load(emit.data(x, args[0]), args[1])
+        return emit.load(emit.data(x, args[0]), emit.times(args[1], LANES))
 
     return Row(x.dtype)(x, types.intp), codegen
 
 
 @intrinsic
 def store(typingctx: Any, x: Any, index: Any, row: Any) -> Any:
-    """x[index : index + LANES] = row."""
+    """The other way."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         emit = Emit(context, builder, x.dtype)
-        emit.store(args[2], emit.data(x, args[0]), args[1])
+        emit.store(args[2], emit.data(x, args[0]), emit.times(args[1], LANES))
         return context.get_dummy_value()
 
     return types.void(x, types.intp, row), codegen
@@ -63,11 +63,21 @@ def full(typingctx: Any, x: Any, number: Any) -> Any:
 
 
 @intrinsic
-def if_less(typingctx: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any:
-    """`then` where a < b, `otherwise` elsewhere."""
+def total(typingctx: Any, row: Any) -> Any:
+    """The sum of a row's numbers."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.select(builder.fcmp_ordered("<", args[0], args[1]), args[2], args[3])
+        return Emit(context, builder, row.real).sum(args[0])
+
+    return row.real(row), codegen
+
+
+@intrinsic
+def if_less(typingctx: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any:
+    """`then` where a < b, and where a or b is not a number; `otherwise` elsewhere."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.select(builder.fcmp_unordered("<", args[0], args[1]), args[2], args[3])
 
     return a(a, a, a, a), codegen
 

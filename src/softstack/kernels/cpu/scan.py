@@ -1,10 +1,10 @@
 """stack_scan and queue_scan on the CPU: every sequence, every step, forward and backward."""
 
-import numpy as np
-
 from softstack.kernels.cpu.compiling import compiled
 from softstack.kernels.cpu.memory import (
     END,
+    column_faults,
+    faults,
     finish,
     pop,
     push,
@@ -18,40 +18,48 @@ from softstack.kernels.cpu.memory import (
 
 
 @compiled
-def forward(V, u, d, s0, lengths, lifo, r, s, link, level, first, top):
-    """V (B, N, m), u and d (B, T), s0 (B, N - T), lengths (B,).
-
-    Out: r (B, T, m), s (B, N) after the last step, and the log: link and level (B, N), and first and
-    top (B, T + 1), the head before each step and at the end, and its strength.
-    """
-    B, N, m = V.shape
-    T = u.shape[1]
+def forward(row, steps, lifo, r, s, log):
+    """Out: r (B, T, m), s (B, N) after the last step, and the log. `row` (m,) is room."""
+    V, u, d, s0, lengths = steps
+    link, level, first, top = log
+    (B, N, m), T = V.shape, u.shape[1]
     n = N - T
-    row = np.empty(m, V.dtype)
     for b in range(B):
         head, strength = start(s0, link, level, b, lifo)
         first[b, 0], top[b, 0] = head, strength
         end = min(T, lengths[b])
+        fault = faults(s0, b)
+        column_faults(row, V, b, n)
+        before = row
         for t in range(end):
             head, strength = pop(link, level, b, head, strength, u[b, t])
             head, strength = push(link, level, b, head, strength, n + t, d[b, t], lifo)
             first[b, t + 1], top[b, t + 1] = head, strength
-            read(V, link, level, b, head, strength, row)
+            fault += d[b, t] - d[b, t]
+            if n + t > 0:
+                fault += u[b, t] - u[b, t]
+            now = r[b, t]
             for k in range(m):
-                r[b, t, k] = row[k]
+                now[k] = (before[k] - before[k]) + fault
+            if not lifo:  # what a queue is told it may not read for long
+                for k in range(m):
+                    now[k] += V[b, n + t, k] - V[b, n + t, k]
+            read(V, link, level, b, head, strength, now)
+            before = now
         r[b, end:] = 0
         link[b, n + end :], level[b, n + end :], first[b, end + 1 :], top[b, end + 1 :] = END, 0, END, 0
-        finish(s, link, level, b, head, strength)
+        finish(s, link, level, b, head, strength, fault)
 
 
 @compiled
-def backward(V, u, d, s0, lengths, lifo, s, link, level, first, top, gr, gs, gV, gu, gd):
-    """In: the log, s after the last step, gr (B, T, m), gs (B, N) of the final strengths, gV (B, N, m).
+def backward(steps, lifo, s, log, gr, gs, gV, gu, gd):
+    """In: s after the last step, the log, gr (B, T, m), gs (B, N) of the final strengths, gV (B, N, m).
 
     Out: gu and gd (B, T); gs becomes the gradient of the first strengths; gV is added to.
     """
-    B, N = V.shape[:2]
-    T = u.shape[1]
+    V, u, d, s0, lengths = steps
+    link, level, first, top = log
+    (B, N, _), T = V.shape, u.shape[1]
     n = N - T
     for b in range(B):
         end = min(T, lengths[b])

@@ -1,32 +1,102 @@
-"""The tape of `cpu/rnn.py`, compiled; and arrays as rows of LANES sequences."""
+"""The tape of `cpu/rnn.py`: views of its parts; and arrays as rows of LANES sequences."""
 
-from softstack.kernels.cpu import layout as plain
-from softstack.kernels.cpu.compiling import compiled
-from softstack.kernels.cpu.layout import LANES
+from softstack.kernels.cpu.compiling import inlined, internal
+from softstack.kernels.cpu.layout import KEPT, LANES
+from softstack.kernels.cpu.layout import places as places_in_python
+from softstack.kernels.cpu.short import rows_before
+from softstack.kernels.kinds import LSTM
 
-layout = compiled(plain.layout)
+places = internal(places_in_python)
 
 
-@compiled
-def spread(rows, x, block):
-    """x (B, rows) -> the rows of a block, LANES apart; 0 for what is beyond the last sequence."""
-    first = block * LANES
-    for i in range(x.shape[1]):
+@inlined
+def tracks(tape, at, options, sizes):
+    """What a model's tape holds of every step: x, h, c, r, actions and gates."""
+    B, T, k, m, H, K, _, _, _ = sizes
+    blocks = -(-B // LANES)
+    A, gates = (4 if options.buffered else 2) + m + K, KEPT[options.core] * H
+    cells = H if options.core == LSTM else 0
+    return (
+        tape[at.x : at.h].reshape(T, blocks, k, LANES),
+        tape[at.h : at.c].reshape(T + 1, blocks, H, LANES),
+        tape[at.c : at.r].reshape(T + 1, blocks, cells, LANES),
+        tape[at.r : at.acts].reshape(T + 1, blocks, m, LANES),
+        tape[at.acts : at.gates].reshape(T, blocks, A, LANES),
+        tape[at.gates : at.level].reshape(T, blocks, gates, LANES),
+    )
+
+
+@inlined
+def rows_of_memory(tape, at, sizes, block):
+    """A short memory on a model's tape: the vectors and the strengths of a block."""
+    blocks, strengths = -(-sizes.B // LANES), rows_before(sizes.N - sizes.T, sizes.T + 1)
+    V = tape[at.level : at.top].reshape(blocks, sizes.N * sizes.m, LANES)
+    held = tape[at.top : at.level_in].reshape(blocks, strengths, LANES)
+    return V[block], held[block]
+
+
+@inlined
+def chain_of_memory(tape, links, at, sizes):
+    """A long memory on a model's tape: link, level, first and top."""
+    B, T, N = sizes.B, sizes.T, sizes.N
+    return (
+        links[: B * N].reshape(B, N),
+        tape[at.level : at.top].reshape(B, N),
+        links[B * N : B * (N + T + 1)].reshape(B, T + 1),
+        tape[at.top : at.level_in].reshape(B, T + 1),
+    )
+
+
+@inlined
+def chain_of_buffer(tape, links, at, sizes):
+    """The same of the input buffer."""
+    B, T, n_in = sizes.B, sizes.T, sizes.n_in
+    begin = links.shape[0] - B * (n_in + T + 1)
+    return (
+        links[begin : begin + B * n_in].reshape(B, n_in),
+        tape[at.level_in : at.top_in].reshape(B, n_in),
+        links[begin + B * n_in :].reshape(B, T + 1),
+        tape[at.top_in : at.end].reshape(B, T + 1),
+    )
+
+
+@internal
+def spread(rows, x, first):
+    """x (B, ...) -> rows (n, LANES), the first n numbers of sequence `first` and those after it; 0 for what
+    is beyond the last sequence."""
+    for i in range(rows.shape[0]):
         for lane in range(LANES):
-            rows[i * LANES + lane] = x[first + lane, i] if first + lane < x.shape[0] else 0
+            rows[i, lane] = x[first + lane, i] if first + lane < x.shape[0] else 0
 
 
-@compiled
-def spread_lane(rows, x, first, lane):
-    """The same for one sequence of a block, which begins with sequence `first`."""
-    for i in range(x.shape[1]):
-        rows[i * LANES + lane] = x[first + lane, i]
-
-
-@compiled
-def gather(x, rows, block):
+@internal
+def gather(x, rows, first):
     """The other way."""
-    first = block * LANES
-    for i in range(x.shape[1]):
-        for lane in range(min(LANES, x.shape[0] - first)):
-            x[first + lane, i] = rows[i * LANES + lane]
+    lanes = min(LANES, x.shape[0] - first)
+    for i in range(rows.shape[0]):
+        for lane in range(lanes):
+            x[first + lane, i] = rows[i, lane]
+
+
+@internal
+def spread_step(rows, x, t, first):
+    """The same for step t of x (B, T, n)."""
+    for i in range(rows.shape[0]):
+        for lane in range(LANES):
+            rows[i, lane] = x[first + lane, t, i] if first + lane < x.shape[0] else 0
+
+
+@internal
+def gather_step(x, rows, begin, t, first):
+    """The other way, for the rows from `begin` on."""
+    lanes = min(LANES, x.shape[0] - first)
+    for i in range(x.shape[2]):
+        for lane in range(lanes):
+            x[first + lane, t, i] = rows[begin + i, lane]
+
+
+@internal
+def spread_lane(rows, x, first, lane):
+    """One sequence of x (B, n) into its lane."""
+    for i in range(rows.shape[0]):
+        rows[i, lane] = x[first + lane, i]

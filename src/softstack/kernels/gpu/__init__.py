@@ -1,0 +1,51 @@
+"""The kernels of the GPU, compiled by Triton: the members that every backend has (`backend.py`).
+
+Triton is imported by the first call that needs it.
+"""
+
+import os
+
+from torch import Tensor
+
+from softstack.kernels.gpu.layout import places
+from softstack.kernels.tuples import Gradients, Inputs, Kept, Log, Options, Outputs, Sizes, Steps
+
+DEVICE = "cuda"
+COMPILER = "triton"
+
+
+def why_not(x: Tensor) -> str:
+    """Triton can also interpret kernels on the CPU, slowly, to test them."""
+    interpreted = x.device.type == "cpu" and os.environ.get("TRITON_INTERPRET") == "1"
+    return "" if x.device.type == "cuda" or interpreted else f"its tensors are on {x.device}"
+
+
+def tape_sizes(options: Options, sizes: Sizes) -> tuple[int, int]:
+    starts, links = places(options, sizes)
+    return sizes.B * starts[-1], sizes.B * links
+
+
+def scan_forward(steps: Steps, lifo: bool, r: Tensor, s: Tensor, log: Log) -> None:
+    from softstack.kernels.gpu import scan
+
+    scan.forward(steps, lifo, r, s, log)
+
+
+def scan_backward(
+    steps: Steps, lifo: bool, s: Tensor, log: Log, gr: Tensor, gs: Tensor, gV: Tensor, gu: Tensor, gd: Tensor
+) -> None:
+    from softstack.kernels.gpu import scan
+
+    scan.backward(steps, lifo, s, log, gr, gs, gV, gu, gd)
+
+
+def rnn_forward(options: Options, sizes: Sizes, inputs: Inputs, outputs: Outputs) -> None:
+    from softstack.kernels.gpu import rnn
+
+    rnn.forward(options, sizes, inputs, outputs)
+
+
+def rnn_backward(options: Options, sizes: Sizes, kept: Kept, gradients: Gradients, to_x: bool) -> None:
+    from softstack.kernels.gpu import rnn
+
+    rnn.backward(options, sizes, kept, gradients, to_x)

@@ -36,9 +36,9 @@ def start(s0, link, level, n, LIFO: tl.constexpr):
             under = tl.load(s0 + i + 1, mask=more, other=0)
             tl.store(link + i, tl.where(more, i + 1, END))
             tl.store(level + i, under)
-            found = (head == END) & (holds > 0)
-            head = tl.where(found, i, head)
-            strength = tl.where(found, holds, strength)
+            begins = (head == END) & (holds > 0)
+            head = tl.where(begins, i, head)
+            strength = tl.where(begins, holds, strength)
     tl.debug_barrier()
     return head, strength
 
@@ -81,10 +81,30 @@ def push(link, level, head, strength, slot, d, LIFO: tl.constexpr):
 
 
 @triton.jit
-def read(V, link, level, head, strength, m, k):
-    """The nearest cells, until strength 1 is used up."""
+def faults(s, n):
+    """Of n strengths: 0, or NaN where one is not a number."""
+    fault = tl.full((), 0, s.dtype.element_ty)
+    for i in range(n):
+        strength = tl.load(s + i)
+        fault += strength - strength
+    return fault
+
+
+@triton.jit
+def column_faults(V, n, m, k):
+    """Of n vectors, column by column."""
+    fault = tl.zeros(k.shape, V.dtype.element_ty)
+    for i in range(n):
+        vector = tl.load(row(V, i, m, k), mask=k < m, other=0)
+        fault += vector - vector
+    return fault
+
+
+@triton.jit
+def read(V, link, level, head, strength, fault, m, k):
+    """The nearest cells, until strength 1 is used up, and what is not a number (see `cpu/memory.py`)."""
     real: tl.constexpr = level.dtype.element_ty
-    r = tl.zeros(k.shape, real)
+    r = tl.zeros(k.shape, real) + fault
     met = tl.full((), 0, tl.float64)
     rho = tl.full((), 1, real)
     going = head != END
@@ -99,12 +119,15 @@ def read(V, link, level, head, strength, m, k):
 
 
 @triton.jit
-def finish(s, link, level, head, strength):
+def finish(s, link, level, head, strength, fault, N):
     """What every cell holds at the end; s comes in with zeros."""
     while head != END:
         tl.store(s + head, strength)
         strength = tl.load(level + head)
         head = tl.load(link + head)
+    if fault != 0:  # it is not a number
+        for i in range(N):
+            tl.store(s + i, fault)
 
 
 @triton.jit

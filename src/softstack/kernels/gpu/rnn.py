@@ -16,10 +16,9 @@ import triton
 
 from softstack.kernels.gpu import steps as gpu_steps
 from softstack.kernels.gpu import whole as gpu_whole
-from softstack.kernels.gpu.layout import layout
+from softstack.kernels.gpu.layout import on_chip, places, weights_held
 from softstack.kernels.gpu.scan import settle
 from softstack.kernels.kinds import GRU, LINEAR, NONE, RNN
-from softstack.kernels.rnn import on_chip, weights_held
 
 
 def padded(core, buffered, m, H, G):
@@ -46,51 +45,47 @@ def dead(lengths, T):
     return (torch.arange(T, device=lengths.device) >= lengths.unsqueeze(-1)).unsqueeze(-1)
 
 
-def forward(
-    core, memory, ragged, buffered, x, W, b, Wh, bn, Wo, bo, h0, c0, r0, s0, strengths0, i0, lengths, V, s,
-    strengths, y, o, h, c, r, i, tape, links,
-):  # fmt: skip
-    """Arguments as for `cpu/rnn.py`; the tape and the links are laid out by `layout`."""
-    (P, B, n_in, k), (T, K), H, m = x.shape, y.shape[2:], h0.shape[2], r0.shape[2]
-    N, G, A = V.shape[2], W.shape[1], (4 if buffered else 2) + m + K
-    at, chains = layout(core, memory, T, m, H, G, N, n_in, buffered)
+def forward(options, sizes, inputs, outputs):
+    core, memory, _, ragged, buffered = options
+    x, weights, start, before, lengths = inputs
+    y, o, final, buffer, tape, links = outputs
+    W, b, _, _, Wo, bo = weights
+    P, (B, T, k, m, H, K, G, N, n_in) = x.shape[0], sizes
+    A = (4 if buffered else 2) + m + K
+    at, chains = places(options, sizes)
     if ragged:
-        for made in (tape, o, *((V[:, :, N - T :],) if memory != NONE else ())):
-            made.zero_()
-    s.zero_()
-    strengths.zero_()
+        for tensor in (tape, o, *((final.V[:, :, N - T :],) if memory != NONE else ())):
+            tensor.zero_()
+    final.s.zero_()
+    buffer.strengths.zero_()
     parts = sections(tape, at, P, B, T, H, m, G)
     xs, hs, _, rs = parts[:4]
     items = tape.view(P, B, -1)[..., at[8] : at[9]].unflatten(-1, (n_in, G)) if buffered else xs
     items.copy_(torch.matmul(x, W[:, None, :, :k].mT))  # (P, B, n_in, G)
     with torch.cuda.device_of(x):
-        if not on_chip(core, m, H, x.dtype):
-            gpu_steps.forward(
-                core, memory, W, b, Wh, bn, Wo, bo, h0, c0, r0, s0, lengths, V, s, h, c, r, tape, links, at,
-                parts, k,
-            )  # fmt: skip
-        else:
+        if on_chip(core, m, H, x.dtype):
             gpu_whole.forward_kernel[(P * B,)](
-                W, b, Wh, bn, Wo, bo, h0, c0, r0, s0, strengths0, i0, lengths, V, s, strengths, o, h, c, r, i,
-                tape, links, B, T, k, m, H, A, G, N, n_in, at[-1], chains, *at[1:11],
+                *weights, start.h, start.c, start.r, start.s, *before, lengths, final.V, final.s,
+                buffer.strengths, o, final.h, final.c, final.r, buffer.i, tape, links,
+                B, T, k, m, H, A, G, N, n_in, at[-1], chains, *at[1:11],
                 CORE=core, MEMORY=memory, BUFFERED=buffered, **padded(core, buffered, m, H, G),
             )  # fmt: skip
+        else:
+            gpu_steps.forward(options, inputs, outputs, at, parts)
     if core == LINEAR:
-        made = torch.matmul(rs[:, :, :T], W[:, None, -K:, k:].mT) + b[:, None, None, -K:] + xs[..., -K:]
+        scores = torch.matmul(rs[:, :, :T], W[:, None, -K:, k:].mT) + b[:, None, None, -K:] + xs[..., -K:]
     else:
-        made = torch.matmul(hs[:, :, 1:], Wo[:, None, -K:].mT) + bo[:, None, None, -K:]
-    y.copy_(made.masked_fill(dead(lengths, T), 0) if ragged else made)
+        scores = torch.matmul(hs[:, :, 1:], Wo[:, None, -K:].mT) + bo[:, None, None, -K:]
+    y.copy_(scores.masked_fill(dead(lengths, T), 0) if ragged else scores)
 
 
-def backward(
-    core, memory, ragged, buffered, x, W, Wh, Wo, s0, strengths0, i0, lengths, V, s, strengths, tape, links,
-    gy, go, gh, gc, gr, gV, gs, gi, gstrengths, to_x, gx, gW, gb, gWh, gbn, gWo, gbo,
-):  # fmt: skip
-    """Arguments as for `cpu/rnn.py`."""
-    (P, B, T, K), n_in, k = gy.shape, x.shape[2], x.shape[3]
-    H, m, N, G = gh.shape[2], gr.shape[2], V.shape[2], W.shape[1]
+def backward(options, sizes, kept, gradients, to_x):
+    core, memory, _, ragged, buffered = options
+    x, W, Wh, Wo, lengths, s0, strengths0, i0, V, s, strengths, tape, links = kept
+    gy, go, state, buffer, gx, to_weights = gradients
+    P, (B, T, k, m, H, K, G, N, n_in) = x.shape[0], sizes
     A, linear = (4 if buffered else 2) + m + K, core == LINEAR
-    at, chains = layout(core, memory, T, m, H, G, N, n_in, buffered)
+    at, chains = places(options, sizes)
     parts = sections(tape, at, P, B, T, H, m, G)
     _, hs, _, rs = parts[:4]
     if ragged:
@@ -103,21 +98,18 @@ def backward(
     gpre = gout if linear else gy.new_zeros(P, B, T, 4 * H if core == GRU else G)
     gitems = gy.new_zeros(P, B, n_in if buffered else 0, G)
     if memory != NONE:
-        settle(s, gs, lengths, T)
-    gstrengths.masked_fill_(~(strengths > 0) & (lengths > 0).unsqueeze(-1), 0)
+        settle(s, state.s, lengths, T)
+    buffer.strengths.masked_fill_(~(strengths > 0) & (lengths > 0).unsqueeze(-1), 0)
     with torch.cuda.device_of(x):
-        if not on_chip(core, m, H, x.dtype):
-            gpu_steps.backward(
-                core, memory, W, Wh, Wo, s0, lengths, V, tape, links, to_f, gh, gc, gr, gV, gs, gout, gpre,
-                at, k,
-            )  # fmt: skip
-        else:
+        if on_chip(core, m, H, x.dtype):
             gpu_whole.backward_kernel[(P * B,)](
-                W, Wh, Wo, s0, strengths0, i0, lengths, V, tape, links, to_f, go, gh, gc, gr, gV, gs, gi,
-                gstrengths, gout, gpre, gitems, B, T, k, m, H, A, G, N, n_in, at[-1], chains,
+                W, Wh, Wo, s0, strengths0, i0, lengths, V, tape, links, to_f, go, *state, buffer.i,
+                buffer.strengths, gout, gpre, gitems, B, T, k, m, H, A, G, N, n_in, at[-1], chains,
                 *(at[j] for j in (1, 2, 4, 5, 6, 7, 8, 9, 10)),
                 CORE=core, MEMORY=memory, BUFFERED=buffered, **padded(core, buffered, m, H, G),
             )  # fmt: skip
+        else:
+            gpu_steps.backward(options, kept, state, to_f, gout, gpre, at)
 
     def outer(left, right):
         """The sum over all steps of all sequences."""
@@ -125,14 +117,14 @@ def backward(
 
     first = gpre[..., :G]
     to_items = gitems if buffered else first
-    gW[..., :k], gW[..., k:] = outer(to_items, x), outer(first, rs[:, :, :T])
-    gb.copy_(first.sum((1, 2)))
+    to_weights.W[..., :k], to_weights.W[..., k:] = outer(to_items, x), outer(first, rs[:, :, :T])
+    to_weights.b.copy_(first.sum((1, 2)))
     if to_x:
         gx.copy_(torch.matmul(to_items, W[:, None, :, :k]))
     if not linear:
-        gWh.copy_(outer(first, hs[:, :, :T]))
+        to_weights.Wh.copy_(outer(first, hs[:, :, :T]))
         if core == GRU:
-            gWh[:, 2 * H :] = outer(gpre[..., G:], hs[:, :, :T])
-            gbn.copy_(gpre[..., G:].sum((1, 2)))
-        gWo.copy_(outer(gout, hs[:, :, 1:]))
-        gbo.copy_(gout.sum((1, 2)))
+            to_weights.Wh[:, 2 * H :] = outer(gpre[..., G:], hs[:, :, :T])
+            to_weights.bn.copy_(gpre[..., G:].sum((1, 2)))
+        to_weights.Wo.copy_(outer(gout, hs[:, :, 1:]))
+        to_weights.bo.copy_(gout.sum((1, 2)))

@@ -1,14 +1,25 @@
 """stack_scan and queue_scan on the GPU: one program a sequence, every step, forward and backward.
 
 The chain is walked by scalars, and everything that a step touches was touched a moment ago, so that a step
-costs a few trips to the first cache. Arguments are those of `cpu/scan.py`.
+costs a few trips to the first cache.
 """
 
 import torch
 import triton
 import triton.language as tl
 
-from softstack.kernels.gpu.memory import finish, pop, push, read, row, start, undo, unlink
+from softstack.kernels.gpu.memory import (
+    column_faults,
+    faults,
+    finish,
+    pop,
+    push,
+    read,
+    row,
+    start,
+    undo,
+    unlink,
+)
 
 
 @triton.jit
@@ -23,13 +34,20 @@ def forward_kernel(
     head, strength = start(s0 + b * n, link, level, n, LIFO)
     tl.store(first, head)
     tl.store(top, strength)
+    fault, in_columns = faults(s0 + b * n, n), column_faults(V, n, m, k)
     for t in range(tl.minimum(T, tl.load(lengths + b)).to(tl.int32)):
-        head, strength = pop(link, level, head, strength, tl.load(u + t))
-        head, strength = push(link, level, head, strength, n + t, tl.load(d + t), LIFO)
+        pops, pushes = tl.load(u + t), tl.load(d + t)
+        v = tl.load(row(V, n + t, m, k), mask=k < m, other=0)
+        head, strength = pop(link, level, head, strength, pops)
+        head, strength = push(link, level, head, strength, n + t, pushes, LIFO)
         tl.store(first + t + 1, head)
         tl.store(top + t + 1, strength)
-        tl.store(row(r, t, m, k), read(V, link, level, head, strength, m, k), mask=k < m)
-    finish(s, link, level, head, strength)
+        fault += pushes - pushes
+        fault += tl.where(n + t > 0, pops - pops, 0)
+        in_columns += v - v
+        now = read(V, link, level, head, strength, in_columns + fault, m, k)
+        tl.store(row(r, t, m, k), now, mask=k < m)
+    finish(s, link, level, head, strength, fault, N)
 
 
 @triton.jit
@@ -73,25 +91,25 @@ def settle(s, gs, lengths, T):
     gs.masked_fill_(dead & (lengths > 0).unsqueeze(-1), 0)
 
 
-def forward(V, u, d, s0, lengths, lifo, r, s, link, level, first, top):
-    (B, N, m), T = V.shape, u.shape[1]
-    for x, nothing in ((r, 0), (s, 0), (link, -1), (level, 0), (first, -1), (top, 0)):
+def forward(steps, lifo, r, s, log):
+    (B, N, m), T = steps.V.shape, steps.u.shape[1]
+    for x, nothing in ((r, 0), (s, 0), (log.link, -1), (log.level, 0), (log.first, -1), (log.top, 0)):
         x.fill_(nothing)  # what steps at or after `lengths` leave
     if B:
-        with torch.cuda.device_of(V):
+        with torch.cuda.device_of(r):
             forward_kernel[(B,)](
-                V, u, d, s0, lengths, r, s, link, level, first, top, N, T, m, LIFO=lifo, **width(m)
+                *steps, r, s, *log, N, T, m, LIFO=lifo, **width(m)
             )  # fmt: skip
 
 
-def backward(V, u, d, s0, lengths, lifo, s, link, level, first, top, gr, gs, gV, gu, gd):
-    (B, N, m), T = V.shape, u.shape[1]
-    settle(s, gs, lengths, T)
+def backward(steps, lifo, s, log, gr, gs, gV, gu, gd):
+    (B, N, m), T = steps.V.shape, steps.u.shape[1]
+    settle(s, gs, steps.lengths, T)
     gu.zero_()
     gd.zero_()
     if B:
-        with torch.cuda.device_of(V):
+        with torch.cuda.device_of(gV):
             backward_kernel[(B,)](
-                V, u, d, s0, lengths, link, level, first, top, gr, gs, gV, gu, gd, N, T, m, LIFO=lifo,
+                *steps, *log, gr, gs, gV, gu, gd, N, T, m, LIFO=lifo,
                 **width(m),
             )  # fmt: skip

@@ -13,7 +13,18 @@ import torch
 import triton
 import triton.language as tl
 
-from softstack.kernels.gpu.memory import finish, pop, push, read, row, start, undo, unlink
+from softstack.kernels.gpu.memory import (
+    column_faults,
+    faults,
+    finish,
+    pop,
+    push,
+    read,
+    row,
+    start,
+    undo,
+    unlink,
+)
 from softstack.kernels.gpu.whole import GRU, LINEAR, LSTM, NONE, RNN, STACK, tanh
 
 BLOCK = 32  # columns, or rows, of the heads' matrix that are loaded at once
@@ -30,22 +41,25 @@ def begin_kernel(s0, links, tape, n, N, size, chains, at_level, at_top, LIFO: tl
 
 
 @triton.jit
-def finish_kernel(s, links, tape, lengths, N, T, size, chains, at_level, at_top):
+def finish_kernel(s, links, tape, lengths, N, T, m, size, chains, at_r, at_level, at_top):
     """What the memory holds after the last."""
     q = tl.program_id(0).to(tl.int64)
     links, tape = links + q * chains, tape + q * size
     end = tl.minimum(T, tl.load(lengths + q)).to(tl.int32)
-    finish(s + q * N, links, tape + at_level, tl.load(links + N + end), tl.load(tape + at_top + end))
+    fault = faults(row(tape + at_r, end, m, 0), m)
+    finish(
+        s + q * N, links, tape + at_level, tl.load(links + N + end), tl.load(tape + at_top + end), fault, N
+    )
 
 
 @triton.jit
-def part(pre, given, exists):
-    return tl.load(pre, mask=exists, other=0) + tl.load(given, mask=exists, other=0)
+def part(pre, from_x, exists):
+    return tl.load(pre, mask=exists, other=0) + tl.load(from_x, mask=exists, other=0)
 
 
 @triton.jit(do_not_specialize=["t"])
 def step_kernel(
-    pre, z, Wo, bo, lengths, V, tape, links, t, B, m, H, A, G, R, N, n, size, chains,
+    pre, z, Wo, bo, lengths, s0, V, tape, links, t, B, m, H, A, G, R, N, n, size, chains,
     at_h, at_c, at_r, at_acts, at_gates, at_level, at_top,
     CORE: tl.constexpr, MEMORY: tl.constexpr, HP: tl.constexpr, MP: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
@@ -56,21 +70,21 @@ def step_kernel(
     Wo, bo = Wo + q // B * A * H, bo + q // B * A
     r, h, c = row(tape + at_r, t, m, column), row(tape + at_h, t, H, unit), row(tape + at_c, t, H, unit)
     if t < tl.load(lengths + q):
-        given = row(tape, t, G, 0)
+        from_x = row(tape, t, G, 0)
         if CORE == LINEAR:
-            u, d = tl.load(pre) + tl.load(given), tl.load(pre + 1) + tl.load(given + 1)
-            v = part(pre + 2 + column, given + 2 + column, inside)
+            u, d = tl.load(pre) + tl.load(from_x), tl.load(pre + 1) + tl.load(from_x + 1)
+            v = part(pre + 2 + column, from_x + 2 + column, inside)
         else:
-            first = part(pre + unit, given + unit, exists)
+            first = part(pre + unit, from_x + unit, exists)
             if CORE == RNN:
                 hidden = tanh(first)
             else:
                 first = tl.sigmoid(first)
-                second = tl.sigmoid(part(pre + H + unit, given + H + unit, exists))
-                third = part(pre + 2 * H + unit, given + 2 * H + unit, exists)
+                second = tl.sigmoid(part(pre + H + unit, from_x + H + unit, exists))
+                third = part(pre + 2 * H + unit, from_x + 2 * H + unit, exists)
                 if CORE == LSTM:
                     third = tanh(third)
-                    fourth = tl.sigmoid(part(pre + 3 * H + unit, given + 3 * H + unit, exists))
+                    fourth = tl.sigmoid(part(pre + 3 * H + unit, from_x + 3 * H + unit, exists))
                     cell = second * tl.load(c, mask=exists, other=0) + first * third
                     tl.store(c + H, cell, mask=exists)
                     hidden = fourth * tanh(cell)
@@ -78,11 +92,11 @@ def step_kernel(
                     fourth = tl.load(pre + 3 * H + unit, mask=exists, other=0)
                     third = tanh(third + first * fourth)
                     hidden = third + second * (tl.load(h, mask=exists, other=0) - third)
-                made = row(tape + at_gates, t, 4 * H, unit)
-                tl.store(made, first, mask=exists)
-                tl.store(made + H, second, mask=exists)
-                tl.store(made + 2 * H, third, mask=exists)
-                tl.store(made + 3 * H, fourth, mask=exists)
+                gate = row(tape + at_gates, t, 4 * H, unit)
+                tl.store(gate, first, mask=exists)
+                tl.store(gate + H, second, mask=exists)
+                tl.store(gate + 2 * H, third, mask=exists)
+                tl.store(gate + 3 * H, fourth, mask=exists)
             tl.store(h + H, hidden, mask=exists)
             tl.store(z + m + unit, hidden, mask=exists)
             tl.debug_barrier()
@@ -101,7 +115,7 @@ def step_kernel(
         tl.store(act, u)
         tl.store(act + 1, d)
         tl.store(act + 2 + column, v, mask=inside)
-        found = tl.zeros_like(v)
+        r_new = tl.zeros_like(v)
         if MEMORY != NONE:
             level, first_at, top = tape + at_level, links + N + t, tape + at_top + t
             tl.store(row(V, n + t, m, column), v, mask=inside)
@@ -109,9 +123,14 @@ def step_kernel(
             head, strength = push(links, level, head, strength, n + t, d, MEMORY == STACK)
             tl.store(first_at + 1, head)
             tl.store(top + 1, strength)
-            found = read(V, links, level, head, strength, m, column)
-        tl.store(r + m, found, mask=inside)
-        tl.store(z + column, found, mask=inside)
+            fault = v - v + (d - d)
+            if n + t > 0:
+                fault += u - u
+            if t == 0:
+                fault += column_faults(V, n, m, column) + faults(s0 + q * n, n)
+            r_new = read(V, links, level, head, strength, fault, m, column)
+        tl.store(r + m, r_new, mask=inside)
+        tl.store(z + column, r_new, mask=inside)
     else:  # the sequence has ended: everything stays
         tl.store(r + m, tl.load(r, mask=inside, other=0), mask=inside)
         if CORE != LINEAR:
@@ -170,15 +189,15 @@ def unstep_kernel(
                     )  # fmt: skip
                     grad += tl.sum(weights * tl.load(out + 2 + j, mask=j < m, other=0)[:, None], 0)
             h, c = row(tape + at_h, t, H, unit), row(tape + at_c, t, H, unit)
-            made, to_pre = row(tape + at_gates, t, 4 * H, unit), row(gpre, step, R, unit)
+            gate, to_pre = row(tape + at_gates, t, 4 * H, unit), row(gpre, step, R, unit)
             kept = tl.zeros_like(grad)
             if CORE == RNN:
                 hidden = tl.load(h + H, mask=exists, other=0)
                 tl.store(to_pre, grad * (1 - hidden * hidden), mask=exists)
             else:
-                first, second = tl.load(made, mask=exists, other=0), tl.load(made + H, mask=exists, other=0)
+                first, second = tl.load(gate, mask=exists, other=0), tl.load(gate + H, mask=exists, other=0)
                 third, fourth = (
-                    tl.load(made + 2 * H, mask=exists, other=0), tl.load(made + 3 * H, mask=exists, other=0),
+                    tl.load(gate + 2 * H, mask=exists, other=0), tl.load(gate + 3 * H, mask=exists, other=0),
                 )  # fmt: skip
                 if CORE == LSTM:
                     squashed = tanh(tl.load(c + H, mask=exists, other=0))
@@ -229,62 +248,64 @@ def launcher(kernel, programs, options):
     them only once: that takes longer than a step does."""
     grid = (programs, 1, 1)
     constants = [value for name, value in options.items() if name != "num_warps"]
-    found = None
+    ready = None
 
     def launch(*arguments):
-        nonlocal found
-        if found:
-            found(*arguments, *constants)
+        nonlocal ready
+        if ready:
+            ready(*arguments, *constants)
         else:
             compiled = kernel[grid](*arguments, **options)
-            found = compiled and compiled[grid]  # none where it is interpreted
+            ready = compiled and compiled[grid]  # none where it is interpreted
 
     return launch
 
 
-def forward(
-    core, memory, W, b, Wh, bn, Wo, bo, h0, c0, r0, s0, lengths, V, s, h, c, r, tape, links, at, parts, k
-):
+def forward(options, inputs, outputs, at, parts):
     """All steps; x's projection is on the tape. `parts` are the tape's, by step."""
+    core, memory, T, _, _ = options
+    x, (W, b, Wh, bn, Wo, bo), start, _, lengths = inputs
+    _, _, final, _, tape, links = outputs
     xs, hs, cs, rs = parts[:4]
-    (P, B, T, G), m, H, N = xs.shape, r0.shape[2], h0.shape[2], V.shape[2]
+    (P, B, _, G), m, H, N, k = xs.shape, start.r.shape[2], start.h.shape[2], final.V.shape[2], x.shape[3]
     n, size, chains = N - T, at[-1], links.shape[1] // B
-    rs[:, :, 0] = r0
+    rs[:, :, 0] = start.r
     if core != LINEAR.value:
-        hs[:, :, 0] = h0
+        hs[:, :, 0] = start.h
     if core == LSTM.value:
-        cs[:, :, 0] = c0
-    grid, options = (P * B,), sizes(core, memory, m, H)
+        cs[:, :, 0] = start.c
+    grid = (P * B,)
     if memory != NONE.value:
-        begin_kernel[grid](s0, links, tape, n, N, size, chains, at[6], at[7], LIFO=memory == STACK.value)
-    z, matrix = torch.cat((r0, h0), 2), joined(core, W, Wh, k, H).mT
+        begin_kernel[grid](start.s, links, tape, n, N, size, chains, at[6], at[7], LIFO=memory == STACK.value)
+    z, matrix = torch.cat((start.r, start.h), 2), joined(core, W, Wh, k, H).mT
     bias = (torch.cat((b, bn), 1) if core == GRU.value else b).unsqueeze(1)
-    step, pre = launcher(step_kernel, P * B, options), z.new_empty(P, B, matrix.shape[2])
+    step, pre = launcher(step_kernel, P * B, sizes(core, memory, m, H)), z.new_empty(P, B, matrix.shape[2])
     for t in range(T):
         torch.baddbmm(bias, z, matrix, out=pre)
         step(
-            pre, z, Wo, bo, lengths, V, tape, links, t, B, m, H, Wo.shape[1], G, pre.shape[2], N, n, size,
-            chains, *at[1:8],
+            pre, z, Wo, bo, lengths, start.s, final.V, tape, links, t, B, m, H, Wo.shape[1], G, pre.shape[2],
+            N, n, size, chains, *at[1:8],
         )  # fmt: skip
-    r.copy_(rs[:, :, T])
+    final.r.copy_(rs[:, :, T])
     if core != LINEAR.value:
-        h.copy_(hs[:, :, T])
+        final.h.copy_(hs[:, :, T])
     if core == LSTM.value:
-        c.copy_(cs[:, :, T])
+        final.c.copy_(cs[:, :, T])
     if memory != NONE.value:
-        finish_kernel[grid](s, links, tape, lengths, N, T, size, chains, at[6], at[7])
+        finish_kernel[grid](final.s, links, tape, lengths, N, T, m, size, chains, at[3], at[6], at[7])
 
 
-def backward(
-    core, memory, W, Wh, Wo, s0, lengths, V, tape, links, to_f, gh, gc, gr, gV, gs, gout, gpre, at, k
-):
+def backward(options, kept, state, to_f, gout, gpre, at):
     """All steps, from the last: gout and gpre are filled, and the gradients of the final state become those
     of the first."""
-    (P, B, T, A), m, H, N, R = gout.shape, gr.shape[2], gh.shape[2], V.shape[2], gpre.shape[3]
-    n, size, chains, options = N - T, at[-1], links.shape[1] // B, sizes(core, memory, m, H)
+    core, memory, *_ = options
+    x, W, Wh, Wo, lengths, s0, _, _, V, _, _, tape, links = kept
+    gh, gc, gr, gV, gs = state
+    (P, B, T, A), (N, m), H, R, k = gout.shape, V.shape[2:], gh.shape[2], gpre.shape[3], x.shape[3]
+    n, size, chains = N - T, at[-1], links.shape[1] // B
     gz, matrix = torch.cat((gr, gh), 2), joined(core, W, Wh, k, H)
     starts = [at[j] for j in (1, 2, 4, 5, 6, 7)]
-    unstep = launcher(unstep_kernel, P * B, options)
+    unstep = launcher(unstep_kernel, P * B, sizes(core, memory, m, H))
     for t in reversed(range(T)):
         unstep(
             gz, to_f, gout, gpre, gc, Wo, lengths, s0, V, gV, gs, tape, links, t, B, T, m, H, A, R, N, n,

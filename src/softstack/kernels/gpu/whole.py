@@ -8,7 +8,21 @@ A controller's rows lie four to a unit, (unit, gate), so that a reshape parts th
 import triton
 import triton.language as tl
 
-from softstack.kernels.gpu.memory import END, finish, pop, push, read, row, start, undo, unlink, unpop, unread
+from softstack.kernels.gpu.memory import (
+    END,
+    column_faults,
+    faults,
+    finish,
+    pop,
+    push,
+    read,
+    row,
+    start,
+    undo,
+    unlink,
+    unpop,
+    unread,
+)
 from softstack.kernels.kinds import CORES, MEMORIES
 
 LINEAR, RNN, GRU, LSTM = map(tl.constexpr, CORES.values())
@@ -106,11 +120,13 @@ def forward_kernel(
         head, strength = start(s0 + q * n, link, level, n, MEMORY == STACK)
         tl.store(first, head)
         tl.store(top, strength)
+        fault, in_columns = faults(s0 + q * n, n), column_faults(V, n, m, column)
     if BUFFERED:
         Wi = tl.load(heads + 2 * stride + feature, mask=feature < F, other=0)
         Wout = tl.load(heads + 3 * stride + feature, mask=feature < F, other=0)
         bias_i, bias_o = tl.load(base + 2), tl.load(base + 3)
         all_rows = tl.arange(0, GP)
+        fault_in, items_fault = faults(strengths0 + q * n_in, n_in), column_faults(items, n_in, G, all_rows)
         front, left = start(strengths0 + q * n_in, link_in, level_in, n_in, False)
         tl.store(first_in, front)
         tl.store(top_in, left)
@@ -120,17 +136,18 @@ def forward_kernel(
             front, left = pop(link_in, level_in, front, left, take)
             tl.store(first_in + t + 1, front)
             tl.store(top_in + t + 1, left)
-            x = read(items, link_in, level_in, front, left, G, all_rows)
+            fault_in += take - take
+            x = read(items, link_in, level_in, front, left, items_fault + fault_in, G, all_rows)
             tl.store(row(xs, t, G, all_rows), x, mask=all_rows < G)
             tl.debug_barrier()
-        given = row(xs, t, G, 0)
+        from_x_t = row(xs, t, G, 0)
         if CORE == LINEAR:
             f = read_r
         else:
-            pre = tl.load(given + in_W, mask=has_W, other=0) + bias
+            pre = tl.load(from_x_t + in_W, mask=has_W, other=0) + bias
             pre += tl.sum(Wr * read_r[None, :], 1)
             pre += tl.sum(Whh * hidden[None, :], 1)
-            made = row(gates, t, 4 * H, unit)
+            gate = row(gates, t, 4 * H, unit)
             if CORE == LSTM:
                 gate_i, gate_f, new, gate_o = apart(pre, HP)
                 gate_i, gate_f, new, gate_o = (
@@ -141,20 +158,20 @@ def forward_kernel(
                 )
                 cell = gate_f * cell + gate_i * new
                 hidden = gate_o * tanh(cell)
-                tl.store(made, gate_i, mask=exists)
-                tl.store(made + H, gate_f, mask=exists)
-                tl.store(made + 2 * H, new, mask=exists)
-                tl.store(made + 3 * H, gate_o, mask=exists)
+                tl.store(gate, gate_i, mask=exists)
+                tl.store(gate + H, gate_f, mask=exists)
+                tl.store(gate + 2 * H, new, mask=exists)
+                tl.store(gate + 3 * H, gate_o, mask=exists)
                 tl.store(row(cs, t + 1, H, unit), cell, mask=exists)
             elif CORE == GRU:
                 reset, z, from_x, from_h = apart(pre, HP)
                 reset, z = tl.sigmoid(reset), tl.sigmoid(z)
                 new = tanh(from_x + reset * from_h)
                 hidden = new + z * (hidden - new)
-                tl.store(made, reset, mask=exists)
-                tl.store(made + H, z, mask=exists)
-                tl.store(made + 2 * H, new, mask=exists)
-                tl.store(made + 3 * H, from_h, mask=exists)
+                tl.store(gate, reset, mask=exists)
+                tl.store(gate + H, z, mask=exists)
+                tl.store(gate + 2 * H, new, mask=exists)
+                tl.store(gate + 3 * H, from_h, mask=exists)
             else:
                 hidden = tanh(pre)
             tl.store(row(hs, t + 1, H, unit), hidden, mask=exists)
@@ -162,9 +179,9 @@ def forward_kernel(
         u, d = bias_u + tl.sum(Wu * f), bias_d + tl.sum(Wd * f)
         v = bias_v + tl.sum(Wv * f[None, :], 1)
         if CORE == LINEAR:
-            u += tl.load(given)
-            d += tl.load(given + 1)
-            v += tl.load(given + at_v + column, mask=inside, other=0)
+            u += tl.load(from_x_t)
+            d += tl.load(from_x_t + 1)
+            v += tl.load(from_x_t + at_v + column, mask=inside, other=0)
         u, d, v = tl.sigmoid(u), tl.sigmoid(d), tl.sigmoid(v)
         act = row(acts, t, at_v + m, 0)
         tl.store(act, u)
@@ -173,8 +190,8 @@ def forward_kernel(
         if BUFFERED:
             take, put = bias_i + tl.sum(Wi * f), bias_o + tl.sum(Wout * f)
             if CORE == LINEAR:
-                take += tl.load(given + 2)
-                put += tl.load(given + 3)
+                take += tl.load(from_x_t + 2)
+                put += tl.load(from_x_t + 3)
             take, put = tl.sigmoid(take), tl.sigmoid(put)
             tl.store(act + 2, take)
             tl.store(act + 3, put)
@@ -185,7 +202,10 @@ def forward_kernel(
             head, strength = push(link, level, head, strength, n + t, d, MEMORY == STACK)
             tl.store(first + t + 1, head)
             tl.store(top + t + 1, strength)
-            read_r = read(V, link, level, head, strength, m, column)
+            fault += d - d
+            fault += tl.where(n + t > 0, u - u, 0)
+            in_columns += v - v
+            read_r = read(V, link, level, head, strength, in_columns + fault, m, column)
         else:
             read_r = tl.zeros_like(read_r)
         tl.store(row(rs, t + 1, m, column), read_r, mask=inside)
@@ -195,9 +215,9 @@ def forward_kernel(
     if CORE == LSTM:
         tl.store(c + q * H + unit, cell, mask=exists)
     if MEMORY != NONE:
-        finish(s, link, level, head, strength)
+        finish(s, link, level, head, strength, fault, N)
     if BUFFERED:
-        finish(strengths + q * n_in, link_in, level_in, front, left)
+        finish(strengths + q * n_in, link_in, level_in, front, left, fault_in, n_in)
         tl.store(i + q, take)
 
 

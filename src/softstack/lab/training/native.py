@@ -50,7 +50,7 @@ class Native:
         self.gradient = np.zeros_like(self.vectors)
         self.losses, self.per_step = np.zeros(P, np.float32), PER_STEP[condition.loss_name]
         self.trials, self.one_hot = np.arange(P)[:, None], np.eye(K, dtype=self.vectors.dtype)
-        self.recurrence = Recurrence(condition, P, B, T, K, self.vectors.dtype)
+        self.recurrence = Recurrence(condition, P, B, T, K, optimiser.vectors.dtype)
         self.weights = parts(population, self.vectors, *self.recurrence.weights)
         self.gradients = parts(population, self.gradient, *self.recurrence.gradients)
         self.read_off = ReadOff(condition, self.recurrence) if condition.buffered else None
@@ -119,54 +119,58 @@ class Recurrence:
     buffers, and `gradients` like the weights.
     """
 
-    def __init__(self, condition: Condition, P: int, B: int, T: int, K: int, real: Any) -> None:
-        from softstack.kernels.cpu import rnn
-        from softstack.kernels.rnn import CORES, MEMORIES, shapes
+    def __init__(self, condition: Condition, P: int, B: int, T: int, K: int, real: torch.dtype) -> None:
+        from softstack.kernels import cpu, rnn
+        from softstack.kernels.cpu import rnn as compiled
+        from softstack.kernels.cpu import room
+        from softstack.kernels.tuples import Buffer, Gradients, Inputs, Options, State, Weights
 
-        self.rnn, core, memory = rnn, CORES[condition.controller], MEMORIES[condition.memory]
         buffered, m = condition.buffered, condition.memory_size
         H = 0 if condition.controller == "linear" else condition.hidden_size
         A = (4 if buffered else 2) + m + K
         G = {"linear": A, "rnn": H, "gru": 3 * H, "lstm": 4 * H}[condition.controller]
         steps = StepsPerSymbol(condition.steps_per_symbol)(T) if buffered else T
-        self.options = (core, memory, False, buffered)
+        core, memory = rnn.CORES[condition.controller], rnn.MEMORIES[condition.memory]
+        self.compiled, self.options = compiled, Options(core, memory, steps, ragged=False, buffered=buffered)
 
-        def zeros(*shape: int) -> Array:
-            return np.zeros(shape, real)
+        def zeros(*shape: int) -> Tensor:
+            return torch.zeros(shape, dtype=real)
 
-        self.x = zeros(P, B, T, K)
-        sizes = [(P, G, K + m), (P, G), (P, G, H), (P, H), (P, A, H), (P, A if H else 0)]
-        self.weights = [zeros(*size) for size in sizes]
-        h0, c0 = zeros(P, B, H), zeros(P, B, H if condition.controller == "lstm" else 0)
-        r0, V0, s0 = zeros(P, B, m), zeros(P, B, 0, m), zeros(P, B, 0)
-        items = np.ones((P, B, T if buffered else 0), real)
-        self.before = (h0, c0, r0, s0, items, zeros(P, B), np.full((P, B), steps))
-        arrays = (self.x, self.weights[1], self.weights[5], V0, h0, c0, r0)
-        x, b, bo, *start = map(torch.from_numpy, arrays)
-        results, links = shapes(x, b, bo, *start, core, memory, steps, buffered, False)  # type: ignore[arg-type,call-arg]  # four of them
-        self.y, h, c, r, V, s, strengths, i, self.o, tape = (zeros(*shape) for shape in results)
-        chain = np.zeros((P, links), np.int32)
-        self.after = (V, s, strengths, self.y, self.o, h, c, r, i, tape, chain)
-        self.kept = (V, s, strengths, tape, chain)
-        self.gy, self.go = np.zeros_like(self.y), np.zeros_like(self.o)
-        summed = [z.shape for z in (h, c, r, V, s, i, strengths, self.x, *self.weights)]
-        ends = np.cumsum([int(np.prod(shape)) for shape in summed])
-        self.sums = zeros(ends[-1])  # gradients: they begin every step at 0
-        sums = [
-            part.reshape(shape) for part, shape in zip(np.split(self.sums, ends[:-1]), summed, strict=True)
-        ]
-        self.of_state, self.of_x, self.gradients = sums[:7], sums[7], sums[8:]
+        cells = H if condition.controller == "lstm" else 0
+        inputs = Inputs(
+            zeros(P, B, T, K),
+            Weights(
+                *(zeros(P, *size) for size in ((G, K + m), (G,), (G, H), (H,), (A, H), (A if H else 0,)))
+            ),
+            State(*(zeros(P, B, *size) for size in ((H,), (cells,), (m,), (0, m), (0,)))),
+            Buffer(zeros(P, B, T if buffered else 0).fill_(1), zeros(P, B)),
+            torch.full((P, B), steps),
+        )
+        outputs = rnn.outputs_of(rnn.results(Tensor.new_zeros, *rnn.flat(inputs), *self.options, "cpu"))
+        self.sizes = sizes = rnn.sizes_of_inputs(self.options, inputs)
+        self.paths, dtype = cpu.paths(self.options, sizes.N), inputs.x.numpy().dtype
+        self.room = room.for_forward(self.options, sizes, dtype)
+        self.backward_room = room.for_backward(self.options, sizes, dtype)
+        kept = rnn.kept_of(inputs, outputs)
+        self.inputs, self.outputs, self.kept = (cpu.arrays(z) for z in (inputs, outputs, kept))
+        summed = rnn.flat((outputs.final, outputs.buffer, inputs.x, inputs.weights))
+        sums = zeros(sum(z.numel() for z in summed))  # gradients: they begin every step at 0
+        parts = sums.split([z.numel() for z in summed])
+        shaped = [part.view(z.shape) for part, z in zip(parts, summed, strict=True)]
+        gy, go = torch.zeros_like(outputs.y), torch.zeros_like(outputs.o)
+        to = Gradients(gy, go, State(*shaped[:5]), Buffer(*shaped[5:7]), shaped[7], Weights(*shaped[8:]))
+        self.to, self.sums = cpu.arrays(to), sums.numpy()
+        self.x, self.weights, self.gradients = self.inputs.x, self.inputs.weights, self.to.weights
+        self.y, self.o, self.gy, self.go = self.outputs.y, self.outputs.o, self.to.y, self.to.o
 
     def forward(self) -> None:
-        self.rnn.forward(*self.options, self.x, *self.weights, *self.before, *self.after)
+        self.compiled.forward(self.room, self.options, self.sizes, self.inputs, self.outputs, *self.paths)
 
     def backward(self) -> None:
         self.sums.fill(0)
-        W, _, Wh, _, Wo, _ = self.weights
-        self.rnn.backward(
-            *self.options, self.x, W, Wh, Wo, *self.before[3:], *self.kept, self.gy, self.go,
-            *self.of_state, False, self.of_x, *self.gradients,
-        )  # fmt: skip
+        self.compiled.backward(
+            self.backward_room, self.options, self.sizes, self.kept, self.to, False, *self.paths
+        )
 
 
 class ReadOff:
@@ -176,37 +180,43 @@ class ReadOff:
     """
 
     def __init__(self, condition: Condition, recurrence: Recurrence) -> None:
+        from softstack.kernels import cpu
         from softstack.kernels.cpu import scan
+        from softstack.kernels.tuples import Log, Steps
 
-        self.scan, self.recurrence, real = scan, recurrence, recurrence.y.dtype
+        self.scan, self.recurrence = scan, recurrence
         P, B, T, K = recurrence.x.shape
-        steps = recurrence.y.shape[2]
-        n, N = P * B, steps + T
+        count = recurrence.y.shape[2]
+        n, N = P * B, count + T
 
-        def zeros(*shape: int, kind: Any = real) -> Array:
-            return np.zeros(shape, kind)
+        def zeros(*shape: int) -> Tensor:
+            return torch.zeros(shape, dtype=torch.from_numpy(recurrence.y).dtype)
 
-        self.held, self.strengths = zeros(n, N, K), zeros(n, steps)
-        u, d, lengths = zeros(n, T), zeros(n, T), np.full(n, T)
+        def cells(*shape: int) -> Tensor:
+            return torch.zeros(shape, dtype=torch.int32)
+
+        u = zeros(n, T)
         u[:, 0 if condition.discard_first else 1 :] = 1
-        read, left = zeros(n, T, K), zeros(n, N)
-        log = zeros(n, N, kind=np.int32), zeros(n, N), zeros(n, T + 1, kind=np.int32), zeros(n, T + 1)
-        self.asked = (self.held, u, d, self.strengths, lengths, False)
-        self.after, self.kept = (read, left, *log), (left, *log)
-        gread, self.gstrengths, self.gheld = zeros(n, T, K), zeros(n, N), zeros(n, N, K)
-        self.gradients = (gread, self.gstrengths, self.gheld, zeros(n, T), zeros(n, T))
-        self.y, self.gy = (z.reshape(recurrence.x.shape) for z in (read, gread))
+        steps = Steps(zeros(n, N, K), u, zeros(n, T), zeros(n, count), torch.full((n,), T))
+        log = Log(cells(n, N), zeros(n, N), cells(n, T + 1), zeros(n, T + 1))
+        self.steps, self.log = cpu.arrays(steps), cpu.arrays(log)
+        self.read, self.gread = zeros(n, T, K).numpy(), zeros(n, T, K).numpy()
+        self.left, self.gstrengths, self.row = zeros(n, N).numpy(), zeros(n, N).numpy(), zeros(K).numpy()
+        self.gheld, self.gu, self.gd = zeros(n, N, K).numpy(), zeros(n, T).numpy(), zeros(n, T).numpy()
+        self.y, self.gy = (z.reshape(recurrence.x.shape) for z in (self.read, self.gread))
 
     def forward(self) -> None:
-        steps = self.strengths.shape[1]
-        self.held[:, :steps] = self.recurrence.y.reshape(self.held[:, :steps].shape)
-        self.strengths[:] = self.recurrence.o.reshape(self.strengths.shape)
-        self.scan.forward(*self.asked, *self.after)
+        count, of = self.steps.s0.shape[1], self.recurrence
+        self.steps.V[:, :count] = of.y.reshape(self.steps.V[:, :count].shape)
+        self.steps.s0[:] = of.o.reshape(self.steps.s0.shape)
+        self.scan.forward(self.row, self.steps, False, self.read, self.left, self.log)
 
     def backward(self) -> None:
         self.gstrengths.fill(0)
         self.gheld.fill(0)
-        self.scan.backward(*self.asked, *self.kept, *self.gradients)
-        steps, of = self.strengths.shape[1], self.recurrence
-        of.gy[:] = self.gheld[:, :steps].reshape(of.gy.shape)
-        of.go[:] = self.gstrengths[:, :steps].reshape(of.go.shape)
+        self.scan.backward(
+            self.steps, False, self.left, self.log, self.gread, self.gstrengths, self.gheld, self.gu, self.gd
+        )
+        count, of = self.steps.s0.shape[1], self.recurrence
+        of.gy[:] = self.gheld[:, :count].reshape(of.gy.shape)
+        of.go[:] = self.gstrengths[:, :count].reshape(of.go.shape)

@@ -1,0 +1,127 @@
+"""What kernels take and give, in named tuples: of tensors, and in cpu/ of numpy arrays in the same memory.
+
+P models   B sequences each   T steps   k inputs   H hidden   K outputs   m numbers that the memory reads
+n slots of the memory before the first step, N after the last   n_in items in the input buffer
+A = 2 + m + K actions: u, d, v and y; with buffers i and o follow d, and A = 4 + m + K
+G rows of the map that sees [x; r]: A (linear), H (RNN), 3 H (GRU), 4 H (LSTM)
+"""
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+
+class Options(NamedTuple):
+    """What kind of network it is."""
+
+    core: int  # see kinds.py
+    memory: int
+    steps: int  # T
+    ragged: bool  # whether steps at or after `lengths` are padding
+    buffered: bool
+
+
+class Weights(NamedTuple):
+    """The parameters of a cell, or their gradients."""
+
+    W: Tensor  # (P, G, k + m) the map that sees [x; r]: a linear controller's heads
+    b: Tensor  # (P, G)
+    Wh: Tensor  # (P, G, H)
+    bn: Tensor  # (P, H) the GRU's bias inside its reset gate
+    Wo: Tensor  # (P, A, H) the heads
+    bo: Tensor  # (P, A)
+
+
+class State(NamedTuple):
+    """The state before the first step or after the last, or its gradient."""
+
+    h: Tensor  # (P, B, H)
+    c: Tensor  # (P, B, H) of the LSTM
+    r: Tensor  # (P, B, m)
+    V: Tensor  # (P, B, n, m), or N
+    s: Tensor  # (P, B, n), or N
+
+
+class Buffer(NamedTuple):
+    """The input buffer before the first step or after the last, or its gradient."""
+
+    strengths: Tensor  # (P, B, n_in)
+    i: Tensor  # (P, B) to be taken next
+
+
+class Inputs(NamedTuple):
+    x: Tensor  # (P, B, T, k); with buffers, the items (P, B, n_in, k)
+    weights: Weights
+    start: State
+    buffer: Buffer
+    lengths: Tensor  # (P, B)
+
+
+class Outputs(NamedTuple):
+    y: Tensor  # (P, B, T, K)
+    o: Tensor  # (P, B, T) the strengths with which y enters the output buffer
+    final: State
+    buffer: Buffer
+    tape: Tensor  # (P, ...) numbers for the backward pass
+    links: Tensor  # (P, ...) and cells
+
+
+class Kept(NamedTuple):
+    """What the backward pass needs of the forward pass."""
+
+    x: Tensor
+    W: Tensor
+    Wh: Tensor
+    Wo: Tensor
+    lengths: Tensor
+    s0: Tensor  # of the start
+    strengths0: Tensor
+    i0: Tensor
+    V: Tensor  # of the final state
+    s: Tensor
+    strengths: Tensor
+    tape: Tensor
+    links: Tensor
+
+
+class Gradients(NamedTuple):
+    """In: of y and o, of the final state and of the buffer after it. Out: of the state and the buffer before
+    the first step, in the same places, of x, and of the weights, added to what is there."""
+
+    y: Tensor
+    o: Tensor
+    state: State
+    buffer: Buffer
+    x: Tensor
+    weights: Weights
+
+
+class Sizes(NamedTuple):
+    B: int
+    T: int
+    k: int
+    m: int
+    H: int
+    K: int
+    G: int
+    N: int
+    n_in: int
+
+
+class Steps(NamedTuple):
+    """What a memory is told, by a scan."""
+
+    V: Tensor  # (B, N, m) what it holds, and in the last T slots what is pushed
+    u: Tensor  # (B, T)
+    d: Tensor  # (B, T)
+    s0: Tensor  # (B, n)
+    lengths: Tensor  # (B,)
+
+
+class Log(NamedTuple):
+    """What a scan notes of its chains. README.md says why this is enough."""
+
+    link: Tensor  # (B, N) the cell that is met after this one
+    level: Tensor  # (B, N) its strength then
+    first: Tensor  # (B, T + 1) the cell met first, before each step and at the end
+    top: Tensor  # (B, T + 1) its strength
