@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 SOURCES = [*sorted(HERE.glob("*.py")), HERE.parent / "kinds.py", HERE.parent / "tuples.py"]
 PREFIX = "softstack-kernels-"
 KEPT = 4  # directories: this version's, and of those before it the last to be used
-SECONDS = 15  # that a first call takes to compile, about
+SECONDS = 10  # that a first call takes to compile, about
 
 if numba.config.DISABLE_JIT:
     raise ImportError("numba is switched off by NUMBA_DISABLE_JIT")
