@@ -103,7 +103,7 @@ def test_padding_changes_neither_state_nor_gradient(scan, generator):
         assert not r[b, n:].any()
         own = tree_map(lambda leaf: leaf[b], state)  # noqa: B023 (called at once)
         same(own, tree_map(longer, state_alone, own))
-        ours = gradients(score(r[b], own), leaves)
+        ours = gradients(score(r[b], own), leaves, retain_graph=True)
         theirs = gradients(score(longer(r_alone, r[b]), tree_map(longer, state_alone, own)), alone)
         for k, (our, their) in enumerate(zip(ours, theirs, strict=True)):
             assert_close(our[b], longer(their, our[b]) if k < len(told) else their)
