@@ -24,6 +24,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 import softstack as ss
 from contract import DOUBLE, gradients, inputs, make, same, score
+from plugins.layer_norm import NormedRNN
 from plugins.mgu import MGU
 from plugins.register import Register
 from plugins.superposition import Superposition
@@ -235,10 +236,11 @@ def test_repr():
 
 
 @both
-@pytest.mark.parametrize("controller", ["lstm", "mgu"])
+@pytest.mark.parametrize("controller", ["lstm", "mgu", "normed"])
 def test_reset_parameters(network, controller, generator, monkeypatch):
     """All weights anew, the same for the same generator. A LayerNorm begins with ones, as PyTorch has it."""
     monkeypatch.setitem(ss.CONTROLLERS, "mgu", MGU)
+    monkeypatch.setitem(ss.CONTROLLERS, "normed", NormedRNN)  # whose reset_parameters takes no generator
     net, twin = (make("stack", network, controller, seed=seed) for seed in (0, 1))
     weights = [name for name, _ in net.named_parameters() if not re.search("bias|norm", name)]
     assert not any(torch.equal(net.get_parameter(name), twin.get_parameter(name)) for name in weights)
@@ -250,7 +252,7 @@ def test_reset_parameters(network, controller, generator, monkeypatch):
     assert twin.cell.heads.bias_of("u").item() == 3
     twin.reset_parameters()
     assert not any(torch.equal(net.get_parameter(name), twin.get_parameter(name)) for name in weights)
-    if controller == "mgu":
+    if controller != "lstm":
         for network in (net, twin):
             assert (network.cell.core.norm.weight == 1).all()
             assert not network.cell.core.norm.bias.any()
