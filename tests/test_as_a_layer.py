@@ -107,6 +107,7 @@ def test_a_backward_hook_changes_gradients(generator):
     assert_close(changed, 3 * plain)
 
 
+@pytest.mark.filterwarnings("ignore:Full backward hook is firing")
 @pytest.mark.parametrize(
     "register",
     [

@@ -122,7 +122,8 @@ class StackCell(nn.Module):
         """What the heads say, in the dtype of `like`: under autocast strengths keep full precision."""
         raw = self.heads(features).to(like.dtype)
         parts = raw.split([kind.size for kind in self.head_kinds.values()], -1)
-        said = {n: kind.value(part) for (n, kind), part in zip(self.head_kinds.items(), parts, strict=True)}
+        heads = zip(self.head_kinds.items(), parts, strict=True)
+        said = {name: kind.value(part) for (name, kind), part in heads}
         names = tuple(self.memory.heads)
         instructions = instructions_type(names)(*(said[name] for name in names))
         y = said["y"] if "y" in said else features.to(like.dtype)
