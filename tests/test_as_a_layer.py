@@ -288,12 +288,22 @@ def test_an_edit_and_a_trace(network, generator):
     assert net.explain(x, return_trace=True) == "reference: a trace is kept step by step"
     _, _, trace = net(x, edit=mute, return_trace=True)
     assert not trace.r.any()
-    lengths = torch.tensor([5, 2])
-    padded, alone = (net(*arguments, edit=mute)[1] for arguments in ((x, None, lengths), (x[1:, :2],)))
-    memory, memory_alone = (
-        (state if network == "StackRNN" else state.network).memory for state in (padded, alone)
-    )
-    assert_close(memory.s[1, : memory_alone.s.shape[1]], memory_alone.s[0])
+
+
+def halved(state):
+    return state._replace(memory=state.memory._replace(s=state.memory.s / 2))
+
+
+@both
+def test_an_edit_leaves_padding_alone(network, generator):
+    """A state that is halved before each step is halved as often as there are steps."""
+    net, x = make("stack", network), inputs(generator, 2, 5)
+    edit = ss.Edit(state=halved)
+    padded = net(x, lengths=torch.tensor([5, 2]), edit=edit)[1]
+    alone = net(x[1, :2], edit=edit)[1]
+    s, s_alone = ((state if network == "StackRNN" else state.network).memory.s for state in (padded, alone))
+    assert_close(s[1, : len(s_alone)], s_alone)
+    assert not s[1, len(s_alone) :].any()
 
 
 @both

@@ -21,6 +21,7 @@ from contract import (
     scans,
     score,
 )
+from plugins import superposition
 from softstack.memory.protocol import instructions_type
 
 
@@ -108,6 +109,26 @@ def test_padding_changes_neither_state_nor_gradient(scan, generator):
         for k, (our, their) in enumerate(zip(ours, theirs, strict=True)):
             assert_close(our[b], longer(their, our[b]) if k < len(told) else their)
             assert not our[[other for other in range(3) if other != b]].any()
+
+
+class Logarithmic(superposition.Superposition):
+    """Cannot be told zeros: it looks at the logarithms of its action."""
+
+    def step(self, state, instructions):
+        return super().step(state, instructions._replace(action=instructions.action.log().softmax(-1)))
+
+
+def test_padding_tells_a_memory_nothing_that_a_head_cannot_say(generator):
+    memory, lengths = Logarithmic(2), torch.tensor([3, 1])
+    told = {name: part.requires_grad_() for name, part in instructions(memory, generator, 2, 3).items()}
+    results = ss.scan(memory, told, lengths=lengths)
+    same(results, ss.scan(superposition.Superposition(2), told, lengths=lengths))
+    for grad_of_part in gradients(score(*results), list(told.values())):
+        assert grad_of_part.isfinite().all()
+        assert not grad_of_part[1, 1:].any()
+    net = ss.StackRNN(3, hidden_size=5, memory=memory)
+    net(torch.randn(2, 3, 3), lengths=lengths)[0].sum().backward()
+    assert all(p.grad.isfinite().all() for p in net.parameters())
 
 
 @scans
