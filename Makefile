@@ -9,17 +9,17 @@ BIN := $(VENV)/bin
 
 .PHONY: view table test docs figures screens results clean
 
-view: $(VENV)/.lab $(VENV)/.kernels
+view: $(VENV)/.lab
 	$(BIN)/softstack train reversal --controller linear
 	$(BIN)/softstack view runs/reversal-linear-stack-*/seed-0 --symbols "1 1 0 1 0 0 1"
 
-table: $(VENV)/.lab $(VENV)/.kernels
+table: $(VENV)/.lab
 	$(BIN)/softstack table
 
-figures: $(VENV)/.lab $(VENV)/.kernels
+figures: $(VENV)/.lab
 	$(BIN)/softstack figures
 
-test: $(VENV)/.dev $(VENV)/.kernels
+test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/pytest tests/test_grammar.py -k within_a_second  # timed, so without coverage
@@ -34,7 +34,7 @@ screens: $(VENV)/.dev
 	$(BIN)/python tools/screens.py
 
 # The published results: what `make table` and `make figures` made, put where the README shows it.
-results: $(VENV)/.lab $(VENV)/.kernels
+results: $(VENV)/.lab
 	rm -rf runs/table1 figures bench
 	$(BIN)/softstack table
 	$(BIN)/softstack figures
@@ -50,11 +50,6 @@ $(VENV)/.dev: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet -c constraints.txt -e ".[dev]"
 	touch $@ $(VENV)/.lab
-
-# numba's cache of a function looks at that function's file alone, not at the files of what it calls.
-$(VENV)/.kernels: $(wildcard src/softstack/kernels/cpu/*.py)
-	rm -f src/softstack/kernels/cpu/__pycache__/*.nb[ic]
-	touch $@
 
 clean:
 	rm -rf $(VENV) runs figures bench docs/_build

@@ -1,14 +1,20 @@
 """Every kernel against the reference: outputs, final states and every gradient, ties and padding included."""
 
+import subprocess
+import sys
+from functools import partial
+
 import pytest
 import torch
+import torch._dynamo.testing
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.func import functional_call, stack_module_state, vmap
 from torch.testing import assert_close
+from torch.utils.checkpoint import checkpoint
 
 import softstack as ss
-from softstack import fused, kernels
+from softstack import fit, fused, kernels
 from softstack.kernels.rnn import CORES, MEMORIES, on_chip
 from test_memory import DOUBLE, SCANS, STRENGTHS, instructions
 
@@ -16,7 +22,7 @@ INTERPRETED = not torch.cuda.is_available()  # the kernels of the GPU, on the CP
 DEVICE = {"cpu": "cpu", "gpu": "cpu" if INTERPRETED else "cuda"}
 # B, T, slots before the first step, m
 SIZES = [(1, 1, 0, 1), (3, 2, 0, 2), (2, 3, 2, 31), (2, 33, 7, 3), (1, 63, 1, 2), (1, 500, 0, 1)]
-SHORT = [(1, 1, 0, 1), (2, 6, 3, 3)]
+SHORT = [(1, 1, 0, 1), (2, 6, 3, 3), (5, 2, 2, 2)]
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +49,28 @@ def scanned(scan, backend, given, state, coefficients, lengths):
     leaves = [x.detach().clone().requires_grad_() for x in (*given, *state)]
     r, (V, s) = scan(*leaves[:3], ss.MemoryState(*leaves[3:]), backend=backend, lengths=lengths)
     total = sum((x * c).sum() for x, c in zip((r, V, s), coefficients, strict=True))
-    return [r, s, *torch.autograd.grad(total, leaves)]
+    return [r, s, *torch.autograd.grad(total, leaves, allow_unused=True, materialize_grads=True)]
+
+
+def one_by_one(scan):
+    """A scan that takes the sequences of a padded batch one by one, without their padding."""
+
+    def run(v, u, d, state, backend, lengths):
+        outcomes = []
+        for b, L in enumerate(lengths.tolist()):
+            own = ss.MemoryState(state.V[b], state.s[b])
+            r, final = scan(v[b, :L], u[b, :L], d[b, :L], own, backend)
+            outcomes.append((r, *final))
+        r, V, s = zip(*outcomes, strict=True)
+        T, N = v.shape[1], state.s.shape[1] + v.shape[1]
+        return filled(r, T), ss.MemoryState(filled(V, N), filled(s, N))
+
+    return run
+
+
+def filled(sequences, size):
+    """Stacked, each filled up with zeros to this size of its first axis."""
+    return torch.stack([torch.cat((x, x.new_zeros(size - len(x), *x.shape[1:]))) for x in sequences])
 
 
 @pytest.mark.parametrize("kernel", DEVICE)
@@ -60,9 +87,10 @@ def test_scans(kernel, memory, kind, dtype, ragged, generator):
         kind_of = dict(device=DEVICE[kernel], dtype=dtype)
         given, state, coefficients = ([x.to(**kind_of) for x in xs] for xs in (given, state, coefficients))
         lengths = torch.randint(0, T + 1, (B,), generator=generator) if ragged else None
-        ours = scanned(SCANS[memory][0], kernel, given, state, coefficients, lengths)
-        theirs = scanned(SCANS[memory][0], "reference", given, state, coefficients, lengths)
-        agree(ours, theirs)
+        scan = SCANS[memory][0]
+        ours = scanned(scan, kernel, given, state, coefficients, lengths)
+        reference = one_by_one(scan) if ragged else scan
+        agree(ours, scanned(reference, "reference", given, state, coefficients, lengths))
 
 
 @given(st.data())
@@ -97,12 +125,35 @@ def fresh(state):
     return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
 
 
-def outcome(net, backend, x, state, lengths, coefficients):
+def rows_of(state, b):
+    """The state of sequence b alone."""
+    if isinstance(state, torch.Tensor):
+        return state[b]
+    parts = [rows_of(part, b) for part in state]
+    return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
+
+
+def alone(net, x, state, lengths, like):
+    """y and the leaves of the state as a padded batch gives them, from sequences that run one by one and
+    without their padding."""
+    outcomes = []
+    for b, L in enumerate(lengths.tolist()):
+        y, final = net(x[b, :L], None if state is None else rows_of(state, b))
+        outcomes.append([y, *leaves_of(final)])
+    return [
+        filled(leaf, shape[1]) if len(shape) > 1 else torch.stack(leaf)
+        for leaf, shape in zip(zip(*outcomes, strict=True), like, strict=True)
+    ]
+
+
+def outcome(net, backend, x, state, lengths, coefficients, one_by_one=False):
     net.backend = backend
     x = x.detach().clone().requires_grad_()
     state = fresh(state)
     y, final = net(x, state, lengths)
     made = [y, *leaves_of(final)]
+    if one_by_one:
+        made = alone(net, x, state, lengths, [leaf.shape for leaf in made])
     while len(coefficients) < len(made):
         coefficients.append(torch.randn(made[len(coefficients)].shape, dtype=x.dtype).to(x.device))
     total = sum((z * c).sum() for z, c in zip(made, coefficients, strict=True))
@@ -113,17 +164,21 @@ def outcome(net, backend, x, state, lengths, coefficients):
 
 NETWORKS = {
     "plain": ss.StackRNN,
-    "buffered": lambda *a, **k: ss.BufferedStackRNN(*a, **k, steps=lambda T: (3 * T + 1) // 2),
-    "as the authors read": lambda *a, **k: ss.BufferedStackRNN(
-        *a, **k, steps=lambda T: T, discard_first=True
-    ),
+    "buffered": partial(ss.BufferedStackRNN, steps=lambda T: (3 * T + 1) // 2),
+    "as the authors read": partial(ss.BufferedStackRNN, steps=lambda T: T, discard_first=True),
 }
+
+
+def build(controller="lstm", memory="stack", network="plain", **more):
+    """A small network."""
+    sizes = dict(input_size=3, hidden_size=5, memory_size=2, output_size=4)
+    return NETWORKS[network](**{**sizes, "controller": controller, "memory": memory, **DOUBLE, **more})
 
 
 def compare(kernel, network, controller, memory, dtype, B, T, before, ragged, generator):
     """A network through a kernel and through the reference, from a state that holds `before` steps."""
     torch.manual_seed(0)
-    net = NETWORKS[network](3, 4, controller, 5, memory, 2, dtype=dtype)
+    net = build(controller, memory, network, dtype=dtype)
     with torch.no_grad():
         for p in net.parameters():
             p.add_(0.5 * torch.randn(p.shape, generator=generator, dtype=dtype))
@@ -133,7 +188,7 @@ def compare(kernel, network, controller, memory, dtype, B, T, before, ragged, ge
     net.backend = "reference"
     state = net(x[:, :before])[1] if before else None
     coefficients = []
-    theirs = outcome(net, "reference", x[:, before:], state, lengths, coefficients)
+    theirs = outcome(net, "reference", x[:, before:], state, lengths, coefficients, one_by_one=ragged)
     ours = outcome(net, kernel, x[:, before:], state, lengths, coefficients)
     agree(ours, theirs)
 
@@ -163,7 +218,7 @@ def test_networks_of_many_steps(controller, memory, T, before, generator):
 @pytest.mark.parametrize("ragged", [False, True])
 def test_ties_in_networks(memory, T, ragged, generator):
     """Strengths of exactly 1/2 and 1, straight from the input: pops end between cells, and reads are full."""
-    net = ss.StackRNN(6, 2, "linear", memory=memory, memory_size=2, **DOUBLE)
+    net = build("linear", memory, input_size=6, output_size=2)
     weight, bias = net.parameters()
     with torch.no_grad():
         weight.copy_(torch.eye(6, 8, **DOUBLE))
@@ -173,8 +228,44 @@ def test_ties_in_networks(memory, T, ragged, generator):
     lengths = torch.tensor([0, 7, T, T - 1]) if ragged else None
     state = net(x[:, :5])[1]
     coefficients = []
-    theirs = outcome(net, "reference", x, state, lengths, coefficients)
+    theirs = outcome(net, "reference", x, state, lengths, coefficients, one_by_one=ragged)
     agree(outcome(net, "cpu", x, state, lengths, coefficients), theirs)
+
+
+@pytest.mark.parametrize("memory", SCANS)
+@pytest.mark.parametrize(
+    ("network", "kernel", "T", "on_chip"),
+    [
+        *(
+            (network, *case)
+            for network in NETWORKS
+            for case in [("cpu", 5, True), ("cpu", 140, True), ("gpu", 3, True)]
+        ),
+        ("plain", "gpu", 3, False),  # step by step, which buffered networks cannot go
+    ],
+)
+def test_padding_changes_nothing_at_ties(network, memory, kernel, T, on_chip, generator, monkeypatch):
+    """Cells that come in empty keep the slope that they have where the sequence runs alone: any if it makes
+    no step, and none if it makes one."""
+    if not on_chip:
+        monkeypatch.setattr("softstack.kernels.rnn.ON_CHIP", 0)
+    net = build("lstm", memory, network).to(DEVICE[kernel])
+    x = torch.randn(4, T, 3, generator=generator, **DOUBLE).to(DEVICE[kernel])
+    state = net(x[:, :3])[1]
+
+    def emptied(memory):
+        """Every second cell."""
+        return memory._replace(s=memory.s * (torch.arange(memory.s.shape[1], device=x.device) % 2))
+
+    if network == "plain":
+        state = state._replace(memory=emptied(state.memory))
+    else:
+        kept = state.network._replace(memory=emptied(state.network.memory))
+        state = state._replace(network=kept, input=emptied(state.input))
+    lengths = torch.tensor([0, 1, T - 1, T])
+    coefficients = []
+    theirs = outcome(net, "reference", x, state, lengths, coefficients, one_by_one=True)
+    agree(outcome(net, kernel, x, state, lengths, coefficients), theirs)
 
 
 @pytest.mark.parametrize("network", NETWORKS)
@@ -210,7 +301,7 @@ def test_what_a_chip_holds():
 def test_awkward_widths(kernel, controller, size, generator):
     """Every width that is not a whole tile or vector, and saturated gates."""
     torch.manual_seed(0)
-    net = ss.StackRNN(size, size, controller, size, "stack", size, **DOUBLE)
+    net = build(controller, input_size=size, hidden_size=size, memory_size=size, output_size=size)
     with torch.no_grad():
         net.cell.heads.weight.mul_(20)
     net = net.to(DEVICE[kernel])
@@ -225,7 +316,7 @@ def test_awkward_widths(kernel, controller, size, generator):
 @pytest.mark.parametrize("controller", CORES)
 def test_a_population_is_one_call(network, controller, generator):
     """Through vmap, as the trainer calls it: each model as it is on its own."""
-    nets = [NETWORKS[network](3, 4, controller, 5, **DOUBLE) for _ in range(3)]
+    nets = [build(controller, network=network) for _ in range(3)]
     x = torch.randn(3, 7, 6, 3, generator=generator, **DOUBLE)
     stacked, _ = stack_module_state(nets)
     parameters = {name: p.detach().requires_grad_() for name, p in stacked.items()}
@@ -244,7 +335,7 @@ def test_a_population_is_one_call(network, controller, generator):
 
 @pytest.mark.parametrize("kernel", DEVICE)
 def test_the_same_call_gives_the_same_bits(kernel, generator):
-    net = ss.StackRNN(3, 4, "lstm", 5, backend=kernel).to(DEVICE[kernel])
+    net = build(backend=kernel, dtype=torch.float32).to(DEVICE[kernel])
     steps = 3 if INTERPRETED and kernel == "gpu" else 30
     x = torch.randn(5, steps, 3, generator=generator).to(DEVICE[kernel])
     first, second = ([net(x)[0], *torch.autograd.grad(net(x)[0].sum(), net.parameters())] for _ in range(2))
@@ -256,7 +347,7 @@ def test_not_contiguous(generator):
     given = v.transpose(0, 1).contiguous().transpose(0, 1), u.t().contiguous().t(), d.expand(4, 6)[:, ::1]
     assert not given[0].is_contiguous()
     assert_close(ss.stack_scan(*given, backend="cpu")[0], ss.stack_scan(v, u, d, backend="reference")[0])
-    net = ss.StackRNN(2, 3, "gru", 5, **DOUBLE)
+    net = build("gru", input_size=2)
     x = v.transpose(0, 1)
     assert_close(net(x)[0], net(x.contiguous())[0])
 
@@ -279,7 +370,7 @@ def test_operators_are_registered_as_torch_wants(memory, generator):
     v, u, d = instructions("random", generator, 2, 5, 3)
     lengths = torch.tensor([5, 3])
     torch.library.opcheck(scan_op, (v, u, d, torch.zeros(2, 0, **DOUBLE), lengths, memory == "stack", False))
-    net = ss.StackRNN(3, 4, "lstm", 5, memory, **DOUBLE)
+    net = build("lstm", memory)
     state = net.cell.init((2,), v)
     weights = fused.weights_of("lstm", {k: p.detach() for k, p in net.cell.named_parameters()})
     arguments = (v, *weights, *state.memory, *state.h, state.r, lengths, v[..., :0, 0], v[:, 0, 0])
@@ -290,19 +381,72 @@ def test_operators_are_registered_as_torch_wants(memory, generator):
     )  # fmt: skip
 
 
-def test_compiles_as_one_graph(generator):
-    net = ss.StackRNN(3, 4, "lstm", 5, **DOUBLE)
-    x = torch.randn(2, 40, 3, generator=generator, **DOUBLE)
-    compiled = torch.compile(net, fullgraph=True, backend="aot_eager")
-    y = compiled(x)[0]
-    assert_close(y, net(x)[0])
-    grads = torch.autograd.grad(y.sum(), net.parameters())
-    for ours, theirs in zip(grads, torch.autograd.grad(net(x)[0].sum(), net.parameters()), strict=True):
-        assert_close(ours, theirs)
+@pytest.mark.parametrize(
+    ("kernel", "network", "controller", "memory"),
+    [
+        ("cpu", "plain", "lstm", "stack"),
+        ("cpu", "plain", "linear", "none"),
+        ("cpu", "buffered", "gru", "queue"),
+        ("gpu", "plain", "lstm", "stack"),
+        ("gpu", "plain", "gru", "none"),
+        ("gpu", "as the authors read", "linear", "queue"),
+    ],
+)
+def test_compiles_as_one_graph_for_all_shapes(kernel, network, controller, memory, generator):
+    torch._dynamo.reset()
+    net = build(controller, memory, network, backend=kernel).to(DEVICE[kernel])
+    graphs = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+    compiled = torch.compile(net, fullgraph=True, dynamic=True, backend=graphs)
+    shapes = [(4, 2), (2, 3), (3, 3), (2, 7), (3, 140)]  # at first all different: equal sizes are one symbol
+    for B, T in shapes[:-2] if INTERPRETED and kernel == "gpu" else shapes:
+        x = torch.randn(B, T, 3, generator=generator, **DOUBLE).to(DEVICE[kernel]).requires_grad_()
+        inputs = [x, *net.parameters()]
+        y, expected = compiled(x)[0], net(x)[0]
+        assert_close(y, expected)
+        gradients = torch.autograd.grad(y.sum(), inputs)
+        for ours, theirs in zip(gradients, torch.autograd.grad(expected.sum(), inputs), strict=True):
+            assert_close(ours, theirs)
+    assert graphs.frame_count == 1
+
+
+@pytest.mark.parametrize("kernel", DEVICE)
+def test_gradient_checkpointing(kernel, generator):
+    net = build(backend=kernel).to(DEVICE[kernel])
+    x = torch.randn(2, 3, 3, generator=generator, **DOUBLE).to(DEVICE[kernel]).requires_grad_()
+    u, d = torch.rand(2, 2, 3, generator=generator, **DOUBLE).to(DEVICE[kernel]).requires_grad_()
+
+    def run(x, u, d):
+        return ss.stack_scan(net(x)[0], u, d, backend=kernel)[0]
+
+    inputs = [x, u, d, *net.parameters()]
+    again = checkpoint(run, x, u, d, use_reentrant=False)
+    gradients = torch.autograd.grad(again.square().sum(), inputs)
+    for ours, theirs in zip(gradients, torch.autograd.grad(run(x, u, d).square().sum(), inputs), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+EXPORT_FIRST = """
+import sys, torch, softstack as ss
+net, x = ss.{network}(3, hidden_size=5, memory_size=2, controller="gru"), torch.randn(2, 6, 3)
+sizes = (torch.export.Dim("B"), torch.export.Dim("T", min=2, max=4000), torch.export.Dim.STATIC)
+exported = torch.export.export(net, (x,), dynamic_shapes=(sizes,) if {dynamic} else None).module()
+assert "numba" not in sys.modules, "numba cannot be imported while torch exports: it has replaced math.pow"
+for T in (6, 140) if {dynamic} else (6,):
+    x = torch.randn(2, T, 3)
+    torch.testing.assert_close(exported(x)[0], net(x)[0])
+assert "numba" in sys.modules
+"""
+
+
+@pytest.mark.parametrize(("network", "dynamic"), [("StackRNN", True), ("BufferedStackRNN", False)])
+def test_exports_before_the_first_call(network, dynamic):
+    code = EXPORT_FIRST.format(network=network, dynamic=dynamic)
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
 
 
 def test_exports(generator):
-    net = ss.StackRNN(3, 4, "gru", 5, **DOUBLE)
+    net = build("gru")
     x = torch.randn(2, 6, 3, generator=generator, **DOUBLE)
     exported = torch.export.export(net, (x,))
     assert any("softstack.rnn" in str(node.target) for node in exported.graph.nodes)
@@ -319,7 +463,7 @@ def test_twice_is_refused_in_a_sentence(generator):
     (grad,) = torch.autograd.grad(ss.stack_scan(v, u, d)[0].square().sum(), u, create_graph=True)
     with pytest.raises(ss.BadInput, match="cannot be differentiated twice: use backend='reference'"):
         grad.sum().backward()
-    net = ss.StackRNN(3, 4, **DOUBLE)
+    net = build()
     (grad, *_) = torch.autograd.grad(net(v)[0].square().sum(), list(net.parameters()), create_graph=True)
     with pytest.raises(ss.BadInput, match="cannot be differentiated twice"):
         grad.sum().backward()
@@ -345,12 +489,12 @@ def test_explain(backend, x, why_not, said):
 
 
 def test_what_does_not_fit_falls_back_or_says_so():
-    mlp, x = ss.StackRNN(3, 4, "mlp"), torch.zeros(1, 2, 3)
-    assert fused.why_not(mlp.cell, x, 2, False) == "there is no kernel for the mlp controller"
+    mlp, x = build("mlp", dtype=torch.float32), torch.zeros(1, 2, 3)
+    assert fit.why_not(mlp.cell, x, 2) == "there is no kernel for the controller MLP"
     assert mlp(x)[0].shape == (1, 2, 4)
     mlp.backend = "cpu"
     with pytest.raises(
-        ss.BadInput, match="backend 'cpu' does not fit this call: there is no kernel for the mlp"
+        ss.BadInput, match="'cpu' does not fit this call: there is no kernel for the controller"
     ):
         mlp(x)
     with pytest.raises(ss.BadInput, match="backend 'gpu' does not fit this call: its tensors are on meta"):

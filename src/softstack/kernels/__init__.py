@@ -4,8 +4,11 @@
 rounding. `explain` says what would run, and why.
 """
 
+import importlib
 import importlib.util
 import os
+import warnings
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -46,12 +49,30 @@ def _lacks(x: Tensor, compiler: str) -> str:
 WHY_NOT = {"cpu": why_not_cpu, "gpu": why_not_gpu}
 
 
+@cache
+def unusable(kernel: str) -> str:
+    """Why compiled code cannot be loaded; "" where it can. Whoever is left with the reference is told."""
+    try:
+        importlib.import_module(f"softstack.kernels.{kernel}.scan")
+    except Exception as error:  # an optional compiler may fail in any way
+        reason = f"its kernels cannot be loaded: {error}"
+        warnings.warn(
+            f"softstack runs without compiled kernels, and slowly: {reason}", RuntimeWarning, stacklevel=2
+        )
+        return reason
+    return ""
+
+
 def _weigh(backend: str, x: Tensor, why_not: str) -> tuple[str, str]:
     """The kernel that is considered, and what stands against it."""
     require(backend)
     kernel = ("gpu" if x.is_cuda else "cpu") if backend in ("auto", "reference") else backend
-    reason = "it was asked for" if backend == "reference" else WHY_NOT[kernel](x) or why_not
-    return kernel, reason
+    if backend == "reference":
+        return kernel, "it was asked for"
+    reason = WHY_NOT[kernel](x) or why_not
+    if reason or torch.compiler.is_compiling():  # while torch traces, no compiler may be imported
+        return kernel, reason
+    return kernel, unusable(kernel)
 
 
 def choose(backend: str, x: Tensor, why_not: str = "") -> str:

@@ -14,19 +14,23 @@ import torch
 from torch import Tensor
 
 from softstack.errors import BadInput
+from softstack.kernels.cpu import layout as cpu_layout
+from softstack.kernels.gpu import layout as gpu_layout
+from softstack.kernels.kinds import CORES as CORES
+from softstack.kernels.kinds import LINEAR, NONE
+from softstack.kernels.kinds import MEMORIES as MEMORIES
+from softstack.kernels.kinds import RNN as ELMAN
 from softstack.kernels.scan import arrays, native, operator
 
-CORES = {"linear": 0, "rnn": 1, "gru": 2, "lstm": 3}
-MEMORIES = {"stack": 0, "queue": 1, "none": 2}
 ON_CHIP = 160 * 1024  # bytes of weights that a program on the GPU holds in its registers
 
 
 def weights_held(core: int, m: int, H: int) -> int:
     """How many numbers these are: the maps that see r and h, padded to powers of two."""
     M, H = (1 << (size - 1).bit_length() for size in (m, max(1, H)))
-    if core == CORES["linear"]:
+    if core == LINEAR:
         return M * M
-    return (1 if core == CORES["rnn"] else 4) * H * (M + H) + M * H
+    return (1 if core == ELMAN else 4) * H * (M + H) + M * H
 
 
 def on_chip(core: int, m: int, H: int, dtype: torch.dtype) -> bool:
@@ -39,16 +43,19 @@ def shapes(
 ) -> tuple[list[tuple[int, ...]], int]:  # fmt: skip
     """The shapes of all results but the links, and the size of those."""
     P, B, n_in, k = x.shape
-    m, H, A = r0.shape[2], h0.shape[2], (b if core == CORES["linear"] else bo).shape[1]
-    N = V0.shape[2] + (0 if memory == MEMORIES["none"] else T)
+    m, H, A = r0.shape[2], h0.shape[2], (b if core == LINEAR else bo).shape[1]
+    N = V0.shape[2] + (0 if memory == NONE else T)
     K = A - m - (4 if buffered else 2)
-    items = n_in if buffered else -1
     if gpu:
-        at, each = native("rnn", gpu).layout(core, memory, T, m, H, b.shape[1], N, items)
-        size, links = B * at[-1], B * each
+        starts, links = gpu_layout.layout(core, memory, T, m, H, b.shape[1], N, n_in, buffered)
+        size, links = B * starts[-1], B * links
     else:
-        size = native("rnn", gpu).layout.py_func(core, memory, B, T, k, m, H, A, N, items)[-1]
-        links = B * N + B * (T + 1) + (B * n_in + B * (T + 1) if buffered else 0)
+        either = (
+            cpu_layout.layout(core, memory, short, B, T, k, m, H, A, N, n_in, buffered)[-1]
+            for short in (True, False)
+        )
+        size = torch.sym_ite(N <= cpu_layout.SHORT, *either)
+        links = cpu_layout.links(B, T, N, n_in, buffered)
     inside = (P, B, n_in if buffered else 0)
     state = [tuple(z.shape) for z in (h0, c0, r0)] + [(P, B, N, m), (P, B, N), inside, (P, B)]
     return [(P, B, T, K), *state, (P, B, T if buffered else 0), (P, size)], links
@@ -96,7 +103,7 @@ def _gradients(
 ) -> list[Tensor]:  # fmt: skip
     P, B, T, _ = gy.shape
     m, H = gr.shape[2], gh.shape[2]
-    n = V.shape[2] - (0 if memory == MEMORIES["none"] else T)
+    n = V.shape[2] - (0 if memory == NONE else T)
     weights = [W.shape, W.shape[:2], Wh.shape, (P, H), Wo.shape, (P, Wo.shape[1] if H else 0)]
     state = [(P, B, n, m), (P, B, n), gh.shape, gc.shape, gr.shape, gstrengths.shape, gi.shape]
     return [gy.new_empty(shape) for shape in [x.shape, *weights, *state]]
@@ -114,7 +121,7 @@ def rnn_backward_op(
     and i0."""
     P, _, T, _ = gy.shape
     H = gh.shape[2]
-    n = V.shape[2] - (0 if memory == MEMORIES["none"] else T)
+    n = V.shape[2] - (0 if memory == NONE else T)
     whole = torch.contiguous_format
     state = [z.clone(memory_format=whole) for z in (gh, gc, gr, gV, gs, gi, gstrengths)]
     gx, gW, gWh, gWo = (torch.zeros_like(z, memory_format=whole) for z in (x, W, Wh, Wo))
@@ -190,10 +197,11 @@ class RNN(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> Any:
-        x = ctx.saved_tensors[0]
+        saved = ctx.saved_tensors  # once: gradient checkpointing computes them again for each reading
+        x = saved[0]
         given = [x.new_zeros(z) if g is None else g for g, z in zip(gradients, ctx.shapes, strict=False)]
         options = (ctx.core, ctx.memory, ctx.ragged, ctx.buffered, ctx.needs_input_grad[0], ctx.gpu)
-        arguments = (*ctx.saved_tensors, *given, *options)
+        arguments = (*saved, *given, *options)
         # to be differentiated again it must say that it cannot be; that costs, so only where it may be
         made = RNNBackward.apply(*arguments) if torch.is_grad_enabled() else rnn_backward_op(*arguments)  # type: ignore[no-untyped-call]  # torch's apply
         return (*made[:12], None, *made[12:], None, None, None, None, None, None)
@@ -244,9 +252,8 @@ def run(
     """Each of P models over its own sequences, x (P, B, T, k), or what is in its input buffer, from a state
     with axes (P, B, ...). `lengths` counts steps."""
     P, B, T, _ = x.shape
-    none = x.new_zeros(P, B, 0)
-    h0, c0 = (*h, none, none)[:2]
-    strengths, i, steps = buffer or Input(none, x.new_zeros(P, B), T)
+    h0, c0 = (*h, *(x.new_zeros(P, B, 0) for _ in range(2 - len(h))))  # no tensor twice: torch.compile
+    strengths, i, steps = buffer or Input(x.new_zeros(P, B, 0), x.new_zeros(P, B), T)
     each = (
         torch.full((P, B), steps, device=x.device) if lengths is None else lengths.to(x.device, torch.int64)
     )

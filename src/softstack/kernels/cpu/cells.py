@@ -1,38 +1,36 @@
 """What controllers do number by number, forward and backward, on rows of LANES numbers."""
 
-from numba import njit
-
-from softstack.kernels.cpu.lanes import LANES
+from softstack.kernels.cpu.compiling import inlined
+from softstack.kernels.cpu.layout import LANES
 from softstack.kernels.cpu.math import sigmoid, tanh
-from softstack.kernels.cpu.memory import inline
 from softstack.kernels.cpu.row import full, load, store, times_plus
 
 
-@njit(**inline)
+@inlined
 def sigmoids(y, x):
     for i in range(0, y.shape[0], LANES):
         store(y, i, sigmoid(load(x, i)))
 
 
-@njit(**inline)
+@inlined
 def tanhs(y, x):
     for i in range(0, y.shape[0], LANES):
         store(y, i, tanh(load(x, i)))
 
 
-@njit(**inline)
+@inlined
 def copy(y, x):
     for i in range(0, y.shape[0], LANES):
         store(y, i, load(x, i))
 
 
-@njit(**inline)
+@inlined
 def zero(y):
     for i in range(0, y.shape[0], LANES):
         store(y, i, full(y, 0.0))
 
 
-@njit(**inline)
+@inlined
 def unsquash(g, y):
     """The gradient before a sigmoid, from that after it, which was y."""
     one = full(y, 1.0)
@@ -41,7 +39,7 @@ def unsquash(g, y):
         store(g, i, load(g, i) * (after * (one - after)))
 
 
-@njit(**inline)
+@inlined
 def untanh(g, after, y):
     """The gradient before a tanh, from that after it, which was y."""
     one = full(y, 1.0)
@@ -50,7 +48,7 @@ def untanh(g, after, y):
         store(g, i, load(after, i) * times_plus(-was, was, one))
 
 
-@njit(**inline)
+@inlined
 def lstm(h, c, squashed, gates, was, pre):
     """i, f and o = sigmoid, g = tanh; c_t = f c_{t-1} + i g, h_t = o tanh(c_t)."""
     n = h.shape[0]
@@ -68,7 +66,7 @@ def lstm(h, c, squashed, gates, was, pre):
         store(h, i, give * after)
 
 
-@njit(**inline)
+@inlined
 def lstm_backward(pre, gc, gh, squashed, was, gates):
     """From gh and gc of step t: pre, of what the gates squash, and gc of step t - 1."""
     n = gh.shape[0]
@@ -85,7 +83,7 @@ def lstm_backward(pre, gc, gh, squashed, was, gates):
         store(gc, i, cell * forget)
 
 
-@njit(**inline)
+@inlined
 def gru(h, was, gates, pre):
     """reset and update = sigmoid, g = tanh(pre + reset rec), h_t = g + update (h_{t-1} - g). `gates` gets the
     three; rec is behind them already."""
@@ -99,7 +97,7 @@ def gru(h, was, gates, pre):
         store(h, i, times_plus(update, load(was, i) - new, new))
 
 
-@njit(**inline)
+@inlined
 def gru_backward(pre, grec, gh, was, gates):
     """From gh of step t: pre, grec, and the part of gh of step t - 1 that passes the update gate."""
     n = was.shape[0]
@@ -115,14 +113,14 @@ def gru_backward(pre, grec, gh, was, gates):
         store(gh, i, g * update)
 
 
-@njit(**inline)
+@inlined
 def hold(x, was, lane):
     """A sequence that has ended keeps its state: lane by lane, x = was."""
     for i in range(lane, x.shape[0], LANES):
         x[i] = was[i]
 
 
-@njit(**inline)
+@inlined
 def clear(x, lane):
     for i in range(lane, x.shape[0], LANES):
         x[i] = 0

@@ -5,6 +5,7 @@ loops are written in LLVM's terms, with vectors and their running sums in regist
 itself, as it cannot know that the arrays do not overlap. Nothing here checks a bound.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -12,7 +13,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-LANES = 16
+from softstack.kernels.cpu.layout import LANES
+
 TALL = (8, 4, 2, 1)  # rows whose sums are kept in registers together
 SQUARE = (4, 2, 1)  # the same for rows by columns
 
@@ -101,41 +103,76 @@ class Emit:
                 self.builder.store(self.multiply_add(weight, numbers, self.builder.load(total)), total)
 
 
+def called(write: Callable[..., None], context: Any, builder: Any, real: Any, arguments: list[Any]) -> None:
+    """Call what `write` writes, a function of its own in each module: written out at every call, these loops
+    would be most of what LLVM compiles."""
+    name = f"{write.__name__}.{real}"
+    function = builder.module.globals.get(name)
+    if function is None:
+        kinds = [argument.type for argument in arguments]
+        function = ir.Function(builder.module, ir.FunctionType(ir.VoidType(), kinds), name)
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        function.attributes.add("nounwind")
+        inside = ir.IRBuilder(function.append_basic_block())
+        write(Emit(context, inside, real), *function.args)
+        inside.ret_void()
+    builder.call(function, arguments)
+
+
+def pointers(context: Any, builder: Any, kinds: Any, args: Any) -> list[Any]:
+    """The arguments of an intrinsic, with a pointer to its numbers for every array."""
+    return [
+        context.make_array(kind)(context, builder, arg).data if isinstance(kind, types.Array) else arg
+        for kind, arg in zip(kinds, args, strict=True)
+    ]
+
+
+def write_add_map(
+    emit: Emit, y: Any, iy: Any, W: Any, iw: Any, down: Any, across: Any, rows: Any, columns: Any, x: Any,
+    ix: Any,
+) -> None:  # fmt: skip
+    for i, size in emit.tiles(rows, TALL):
+        places, lines = emit.places(i, size, iy, LANES), emit.places(i, size, iw, down)
+        totals = [cgutils.alloca_once(emit.builder, emit.vector) for _ in range(size)]
+        for total, place in zip(totals, places, strict=True):
+            emit.builder.store(emit.load(y, place), total)
+        emit.add_products(totals, W, lines, across, x, ix, columns)
+        for total, place in zip(totals, places, strict=True):
+            emit.store(emit.builder.load(total), y, place)
+
+
 @intrinsic
 def add_map(
-    typingctx: Any,
-    y: Any,
-    iy: Any,
-    W: Any,
-    iw: Any,
-    down: Any,
-    across: Any,
-    rows: Any,
-    columns: Any,
-    x: Any,
+    typingctx: Any, y: Any, iy: Any, W: Any, iw: Any, down: Any, across: Any, rows: Any, columns: Any, x: Any,
     ix: Any,
-) -> Any:
+) -> Any:  # fmt: skip
     """y[i] += sum over j of W[i, j] x[j], for rows of LANES numbers: y[i] begins at y[iy + i LANES], x[j] at
     x[ix + j LANES], and W[i, j] is W[iw + i down + j across]."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        emit = Emit(context, builder, y.dtype)
-        to, weights, source = (
-            emit.data(kind, arg) for kind, arg in ((y, args[0]), (W, args[2]), (x, args[8]))
-        )
-        _, iy, _, iw, down, across, rows, columns, _, ix = args
-        for i, size in emit.tiles(rows, TALL):
-            places, lines = emit.places(i, size, iy, LANES), emit.places(i, size, iw, down)
-            totals = [cgutils.alloca_once(builder, emit.vector) for _ in range(size)]
-            for total, place in zip(totals, places, strict=True):
-                builder.store(emit.load(to, place), total)
-            emit.add_products(totals, weights, lines, across, source, ix, columns)
-            for total, place in zip(totals, places, strict=True):
-                emit.store(builder.load(total), to, place)
+        called(write_add_map, context, builder, y.dtype, pointers(context, builder, signature.args, args))
         return context.get_dummy_value()
 
     whole = types.intp
     return types.void(y, whole, W, whole, whole, whole, whole, whole, x, whole), codegen
+
+
+def write_affine(
+    emit: Emit, y: Any, rows: Any, b: Any, W: Any, x: Any, ix: Any, k: Any, r: Any, ir_: Any, m: Any,
+    Wh: Any, h: Any, ih: Any, H: Any,
+) -> None:  # fmt: skip
+    builder = emit.builder
+    zero, one = ir.Constant(rows.type, 0), ir.Constant(rows.type, 1)
+    for i, size in emit.tiles(rows, TALL):
+        totals = [cgutils.alloca_once(builder, emit.vector) for _ in range(size)]
+        for total, place in zip(totals, emit.places(i, size, zero, one), strict=True):
+            builder.store(emit.spread(builder.load(builder.gep(b, [place]))), total)
+        emit.add_products(totals, W, emit.places(i, size, zero, emit.plus(k, m)), one, x, ix, k)
+        emit.add_products(totals, W, emit.places(i, size, k, emit.plus(k, m)), one, r, ir_, m)
+        emit.add_products(totals, Wh, emit.places(i, size, zero, H), one, h, ih, H)
+        for total, place in zip(totals, emit.places(i, size, zero, LANES), strict=True):
+            emit.store(builder.load(total), y, place)
 
 
 @intrinsic
@@ -147,25 +184,45 @@ def affine(
     Of x, r and h there are k, m and H, and they begin at ix, ir_ and ih."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        emit = Emit(context, builder, y.dtype)
-        kinds = signature.args
-        to, bias, w, xs, rs, wh, hs = (emit.data(kinds[n], args[n]) for n in (0, 2, 3, 4, 7, 10, 11))
-        _, rows, _, _, _, ix, k, _, ir_, m, _, _, ih, H = args
-        zero, one = ir.Constant(rows.type, 0), ir.Constant(rows.type, 1)
-        for i, size in emit.tiles(rows, TALL):
-            totals = [cgutils.alloca_once(builder, emit.vector) for _ in range(size)]
-            for total, place in zip(totals, emit.places(i, size, zero, one), strict=True):
-                builder.store(emit.spread(builder.load(builder.gep(bias, [place]))), total)
-            emit.add_products(totals, w, emit.places(i, size, zero, emit.plus(k, m)), one, xs, ix, k)
-            emit.add_products(totals, w, emit.places(i, size, k, emit.plus(k, m)), one, rs, ir_, m)
-            emit.add_products(totals, wh, emit.places(i, size, zero, H), one, hs, ih, H)
-            for total, place in zip(totals, emit.places(i, size, zero, LANES), strict=True):
-                emit.store(builder.load(total), to, place)
+        called(write_affine, context, builder, y.dtype, pointers(context, builder, signature.args, args))
         return context.get_dummy_value()
 
     whole = types.intp
     arguments = (y, whole, b, W, x, whole, whole, r, whole, whole, Wh, h, whole, whole)
     return types.void(*arguments), codegen
+
+
+def write_add_outer(
+    emit: Emit, W: Any, iw: Any, down: Any, rows: Any, columns: Any, y: Any, iy: Any, y_step: Any, x: Any,
+    ix: Any, x_step: Any, steps: Any,
+) -> None:  # fmt: skip
+    builder = emit.builder
+    for i, height in emit.tiles(rows, SQUARE):
+        for j, width in emit.tiles(columns, SQUARE):
+            ones = [ir.Constant(i.type, a) for a in range(max(SQUARE))]
+            totals = [
+                [cgutils.alloca_once(builder, emit.vector) for _ in range(width)] for _ in range(height)
+            ]
+            for total in (one for line in totals for one in line):
+                builder.store(ir.Constant(emit.vector, [0.0] * LANES), total)
+            with cgutils.for_range(builder, steps, intp=steps.type) as loop:
+                from_y = emit.plus(iy, emit.times(loop.index, y_step))
+                from_x = emit.plus(ix, emit.times(loop.index, x_step))
+                xs = [
+                    emit.load(x, emit.plus(from_x, emit.times(emit.plus(j, ones[b]), LANES)))
+                    for b in range(width)
+                ]
+                for a in range(height):
+                    one = emit.load(y, emit.plus(from_y, emit.times(emit.plus(i, ones[a]), LANES)))
+                    for b in range(width):
+                        new = emit.multiply_add(one, xs[b], builder.load(totals[a][b]))
+                        builder.store(new, totals[a][b])
+            for a in range(height):
+                line = emit.plus(iw, emit.times(emit.plus(i, ones[a]), down), j)
+                for b in range(width):
+                    place = builder.gep(W, [emit.plus(line, ones[b])])
+                    total = builder.fadd(builder.load(place), emit.sum(builder.load(totals[a][b])))
+                    builder.store(total, place)
 
 
 @intrinsic
@@ -177,35 +234,7 @@ def add_outer(
     x[t, j] at x[ix + t x_step + j LANES], and W[i, j] is W[iw + i down + j]."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        emit = Emit(context, builder, W.dtype)
-        to, left, right = (emit.data(kind, arg) for kind, arg in ((W, args[0]), (y, args[5]), (x, args[8])))
-        _, iw, down, rows, columns, _, iy, y_step, _, ix, x_step, steps = args
-        for i, height in emit.tiles(rows, SQUARE):
-            for j, width in emit.tiles(columns, SQUARE):
-                ones = [ir.Constant(i.type, a) for a in range(max(SQUARE))]
-                totals = [
-                    [cgutils.alloca_once(builder, emit.vector) for _ in range(width)] for _ in range(height)
-                ]
-                for total in (one for line in totals for one in line):
-                    builder.store(ir.Constant(emit.vector, [0.0] * LANES), total)
-                with cgutils.for_range(builder, steps, intp=steps.type) as loop:
-                    from_y = emit.plus(iy, emit.times(loop.index, y_step))
-                    from_x = emit.plus(ix, emit.times(loop.index, x_step))
-                    xs = [
-                        emit.load(right, emit.plus(from_x, emit.times(emit.plus(j, ones[b]), LANES)))
-                        for b in range(width)
-                    ]
-                    for a in range(height):
-                        one = emit.load(left, emit.plus(from_y, emit.times(emit.plus(i, ones[a]), LANES)))
-                        for b in range(width):
-                            new = emit.multiply_add(one, xs[b], builder.load(totals[a][b]))
-                            builder.store(new, totals[a][b])
-                for a in range(height):
-                    line = emit.plus(iw, emit.times(emit.plus(i, ones[a]), down), j)
-                    for b in range(width):
-                        place = builder.gep(to, [emit.plus(line, ones[b])])
-                        total = builder.fadd(builder.load(place), emit.sum(builder.load(totals[a][b])))
-                        builder.store(total, place)
+        called(write_add_outer, context, builder, W.dtype, pointers(context, builder, signature.args, args))
         return context.get_dummy_value()
 
     whole = types.intp

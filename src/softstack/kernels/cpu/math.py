@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.polynomial import Chebyshev, Polynomial
 
-from softstack.kernels.cpu.lanes import LANES
-from softstack.kernels.cpu.memory import inline
+from softstack.kernels.cpu.compiling import inlined
+from softstack.kernels.cpu.layout import LANES
 from softstack.kernels.cpu.row import Row, full
 
 LOG2E = 1.4426950408889634
@@ -64,14 +64,14 @@ def exp(typingctx: Any, x: Any) -> Any:
     return x(x), codegen
 
 
-@njit(**inline)
+@inlined
 def sigmoid(x):
     """Of a row."""
     one = full(x, 1.0)
     return one / (one + exp(-x))
 
 
-@njit(**inline)
+@inlined
 def tanh(x):
     """Of a row."""
     one, two = full(x, 1.0), full(x, 2.0)

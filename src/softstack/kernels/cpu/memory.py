@@ -9,15 +9,12 @@ a step is not changed by a later one, so that nothing has to be undone on the wa
 has grown since, and ends for step t at `last`, the slot that t filled.
 """
 
-from numba import njit
+from softstack.kernels.cpu.compiling import inlined
 
 END = -1
 
-fast = {"cache": True, "nogil": True, "error_model": "numpy"}
-inline = {**fast, "forceinline": True}  # a call costs more than these do: twice the time of a scan
 
-
-@njit(**inline)
+@inlined
 def start(s0, link, level, b, lifo):
     """Chain the cells that are there before the first step, with strengths s0[b]: the head and its strength.
 
@@ -38,7 +35,7 @@ def start(s0, link, level, b, lifo):
     return head, s0[b, head] if head != END else zero
 
 
-@njit(**inline)
+@inlined
 def pop(link, level, b, head, strength, u):
     """Take u, nearest cell first: the new head, and what is left of it."""
     real = level.dtype.type
@@ -56,7 +53,7 @@ def pop(link, level, b, head, strength, u):
     return head, strength
 
 
-@njit(**inline)
+@inlined
 def push(link, level, b, head, strength, slot, d, lifo):
     """V[b, slot] joins with strength d: the new head and its strength."""
     if lifo:
@@ -70,7 +67,7 @@ def push(link, level, b, head, strength, slot, d, lifo):
     return head, strength
 
 
-@njit(**inline)
+@inlined
 def read(V, link, level, b, head, strength, r):
     """Into r (m,): the nearest cells, until strength 1 is used up."""
     real = level.dtype.type
@@ -88,7 +85,7 @@ def read(V, link, level, b, head, strength, r):
         head = link[b, head]
 
 
-@njit(**inline)
+@inlined
 def finish(s, link, level, b, head, strength):
     """s[b]: what every cell holds at the end."""
     for i in range(s.shape[1]):
@@ -99,7 +96,7 @@ def finish(s, link, level, b, head, strength):
         head = link[b, head]
 
 
-@njit(**inline)
+@inlined
 def dot(V, b, slot, g):
     """Four sums side by side, always in the same order."""
     m = V.shape[2]
@@ -115,7 +112,7 @@ def dot(V, b, slot, g):
     return (p + q) + (r + s)
 
 
-@njit(**inline)
+@inlined
 def unread(V, link, level, b, head, strength, last, slot, behind, gr, gs, gV):
     """The reverse of `read`: from gr, what r adds to the gradients gs[b] of strengths and gV[b] of vectors.
 
@@ -155,7 +152,7 @@ def unread(V, link, level, b, head, strength, last, slot, behind, gr, gs, gV):
             cell = link[b, cell]
 
 
-@njit(**inline)
+@inlined
 def unpop(link, level, b, head, before, strength, last, u, lifo, gs):
     """The reverse of `pop`: the gradient of u. `head` is the first cell after it, END if none was left, and
     `before` the first before it, with its strength then."""
@@ -176,7 +173,7 @@ def unpop(link, level, b, head, before, strength, last, u, lifo, gs):
     return -gp
 
 
-@njit(**inline)
+@inlined
 def unlink(s0, gs, b, gu, head, lifo):
     """After the first step's `unpop` gave gu: the gradients of cells that came in empty, which no chain
     holds. `head` is the cell of which a part was taken; those before it are in what was met before it."""
@@ -186,9 +183,10 @@ def unlink(s0, gs, b, gu, head, lifo):
                 gs[b, i] = -gu
 
 
-@njit(**inline)
+@inlined
 def settle(s, gs, b, last):
-    """Before all that: an empty cell has slope 0, unless it is `last`, pushed by the very last step."""
+    """Before all that: an empty cell has slope 0, unless it is `last`, pushed by the sequence's last step.
+    For sequences that had a step: where no pop has passed, nothing is dropped."""
     for i in range(s.shape[1]):
         if not s[b, i] > 0 and i != last:
             gs[b, i] = 0

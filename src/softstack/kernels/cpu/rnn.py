@@ -10,7 +10,6 @@ its control flow depends on its strengths; a short one by rows as well. README.m
 """
 
 import numpy as np
-from numba import njit
 
 from softstack.kernels.cpu.cells import (
     clear,
@@ -26,10 +25,11 @@ from softstack.kernels.cpu.cells import (
     untanh,
     zero,
 )
-from softstack.kernels.cpu.lanes import LANES, add_map, add_outer, affine
+from softstack.kernels.cpu.compiling import compiled
+from softstack.kernels.cpu.lanes import add_map, add_outer, affine
+from softstack.kernels.cpu.layout import KEPT, LANES, SHORT
 from softstack.kernels.cpu.memory import (
     END,
-    fast,
     finish,
     pop,
     push,
@@ -40,11 +40,12 @@ from softstack.kernels.cpu.memory import (
     unpop,
     unread,
 )
-from softstack.kernels.cpu.short import SHORT, rows_before, step, unstep
-from softstack.kernels.cpu.tape import GRU, LINEAR, LSTM, NONE, RNN, STACK, gather, layout, spread, squashed
+from softstack.kernels.cpu.short import rows_before, step, unstep
+from softstack.kernels.cpu.tape import gather, layout, spread, spread_lane
+from softstack.kernels.kinds import GRU, LINEAR, LSTM, NONE, RNN, STACK
 
 
-@njit(**fast)
+@compiled
 def forward(
     core, memory, ragged, buffered, x, W, b, Wh, bn, Wo, bo, h0, c0, r0, s0, strengths0, i0, lengths, V,
     s, strengths, y, o, h, c, r, i, tape, links,
@@ -63,11 +64,11 @@ def forward(
     at_v = 4 if buffered else 2  # the strengths u, d, and i, o come before v
     at_y = at_v + m
     A, C, G = at_y + K, k + m, b.shape[1]
-    HL, mL, AL, SL = H * LANES, m * LANES, A * LANES, squashed(core) * H * LANES
+    HL, mL, AL, SL = H * LANES, m * LANES, A * LANES, KEPT[core] * H * LANES
     nb, n = -(-B // LANES), N - T if memory != NONE else N
     lifo, short = memory == STACK, memory != NONE and N <= SHORT
     at_x, at_h, at_c, at_r, at_acts, at_gates, at_level, at_top, at_level_in, at_top_in, end = layout(
-        core, memory, B, T, k, m, H, A, N, n_in if buffered else -1
+        core, memory, short, B, T, k, m, H, A, N, n_in, buffered
     )
     chains = B * N + B * (T + 1)  # of the memory; those of the input buffer follow
     item = np.empty(k, x.dtype)
@@ -204,7 +205,7 @@ def forward(
                     finish(strengths[p], link_in, level_in, q, fronts[lane], left[lane])
 
 
-@njit(**fast)
+@compiled
 def backward(
     core, memory, ragged, buffered, x, W, Wh, Wo, s0, strengths0, i0, lengths, V, s, strengths, tape,
     links, gy, go, gh, gc, gr, gV, gs, gi, gstrengths, to_x, gx, gW, gb, gWh, gbn, gWo, gbo,
@@ -220,11 +221,11 @@ def backward(
     at_v = 4 if buffered else 2
     at_y = at_v + m
     k, A = C - m, at_y + K
-    HL, mL, AL, GL, SL = H * LANES, m * LANES, A * LANES, G * LANES, squashed(core) * H * LANES
+    HL, mL, AL, GL, SL = H * LANES, m * LANES, A * LANES, G * LANES, KEPT[core] * H * LANES
     nb, n = -(-B // LANES), N - T if memory != NONE else N
     lifo, short = memory == STACK, memory != NONE and N <= SHORT
     at_x, at_h, at_c, at_r, at_acts, at_gates, at_level, at_top, at_level_in, at_top_in, end = layout(
-        core, memory, B, T, k, m, H, A, N, n_in if buffered else -1
+        core, memory, short, B, T, k, m, H, A, N, n_in, buffered
     )
     chains = B * N + B * (T + 1)
     one, item = np.ones(LANES, W.dtype), np.empty(k, W.dtype)
@@ -265,13 +266,13 @@ def backward(
                 log = tape[p, at_top + block * history : at_top + (block + 1) * history]
                 spread(s_grad, gsp, block)
                 spread(V_grad, gVp.reshape(B, N * m), block)
-            elif memory != NONE and T > 0:
-                for lane in range(lanes):
-                    whole = not ragged or lengths[p, row0 + lane] >= T
-                    settle(sp, gsp, row0 + lane, N - 1 if whole else END)
-            if buffered and T > 0:
-                for lane in range(lanes):
-                    settle(strengths[p], gstrengths[p], row0 + lane, END)
+            for lane in range(lanes):
+                q = row0 + lane
+                made = min(T, lengths[p, q]) if ragged else T  # steps
+                if made > 0 and memory != NONE and not short:
+                    settle(sp, gsp, q, n + made - 1)
+                if made > 0 and buffered:
+                    settle(strengths[p], gstrengths[p], q, END)
             for t in range(T - 1, -1, -1):
                 was = t * nb + block
                 new = was + nb
@@ -289,6 +290,8 @@ def backward(
                     for lane in range(lanes):
                         if t >= lengths[p, row0 + lane]:
                             clear(r_grad, lane)
+                        elif short and t == lengths[p, row0 + lane] - 1:
+                            spread_lane(s_grad, gsp, row0, lane)
                 if short:
                     unstep(log, vectors, n, t, act, m, lifo, through, left, r_grad, s_grad, V_grad, out)
                     copy(out[at_v * LANES : at_y * LANES], V_grad[(n + t) * mL :])
@@ -375,6 +378,9 @@ def backward(
                 elif to_x:
                     gather(gx[p, :, t], x_grad, block)
             if short:
+                for lane in range(lanes):
+                    if ragged and lengths[p, row0 + lane] <= 0:
+                        spread_lane(s_grad, gsp, row0, lane)
                 gather(gsp[:, :n], s_grad, block)
                 gather(gVp.reshape(B, N * m)[:, : n * m], V_grad, block)
             gather(gh[p], h_grad, block)

@@ -12,7 +12,8 @@ from numba.core.typing import signature
 from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
-from softstack.kernels.cpu.lanes import LANES, Emit
+from softstack.kernels.cpu.lanes import Emit
+from softstack.kernels.cpu.layout import LANES
 
 
 class Row(types.Type):

@@ -1,11 +1,10 @@
 """stack_scan and queue_scan on the CPU: every sequence, every step, forward and backward."""
 
 import numpy as np
-from numba import njit
 
+from softstack.kernels.cpu.compiling import compiled
 from softstack.kernels.cpu.memory import (
     END,
-    fast,
     finish,
     pop,
     push,
@@ -18,7 +17,7 @@ from softstack.kernels.cpu.memory import (
 )
 
 
-@njit(**fast)
+@compiled
 def forward(V, u, d, s0, lengths, lifo, r, s, link, level, first, top):
     """V (B, N, m), u and d (B, T), s0 (B, N - T), lengths (B,).
 
@@ -45,7 +44,7 @@ def forward(V, u, d, s0, lengths, lifo, r, s, link, level, first, top):
         finish(s, link, level, b, head, strength)
 
 
-@njit(**fast)
+@compiled
 def backward(V, u, d, s0, lengths, lifo, s, link, level, first, top, gr, gs, gV, gu, gd):
     """In: the log, s after the last step, gr (B, T, m), gs (B, N) of the final strengths, gV (B, N, m).
 
@@ -56,8 +55,8 @@ def backward(V, u, d, s0, lengths, lifo, s, link, level, first, top, gr, gs, gV,
     n = N - T
     for b in range(B):
         end = min(T, lengths[b])
-        if T > 0:
-            settle(s, gs, b, N - 1 if end == T else END)
+        if end > 0:
+            settle(s, gs, b, n + end - 1)
         gu[b, end:] = 0
         gd[b, end:] = 0
         for t in range(end - 1, -1, -1):

@@ -7,22 +7,18 @@ without a branch: for the paper's lengths it takes an eighth of the time of LANE
     V (N, m, LANES)     vectors, slot by slot
 """
 
-from numba import njit
-
-from softstack.kernels.cpu.lanes import LANES
-from softstack.kernels.cpu.memory import inline
+from softstack.kernels.cpu.compiling import inlined
+from softstack.kernels.cpu.layout import LANES
 from softstack.kernels.cpu.row import full, if_less, load, store, times_plus
 
-SHORT = 128  # slots; beyond about 190 chains are faster, whatever m
 
-
-@njit(**inline)
+@inlined
 def rows_before(n, t):
     """How many rows of strengths come before those that step t finds."""
     return t * n + t * (t - 1) // 2
 
 
-@njit(**inline)
+@inlined
 def step(held, V, n, t, act, m, lifo, weights, r):
     """§2.1: pop u, push v with strength d, read r (m rows). `act` begins with u and d; v is in its slot.
     `weights` is room for n + t + 1 rows."""
@@ -55,7 +51,7 @@ def step(held, V, n, t, act, m, lifo, weights, r):
         store(r, k * LANES, total)
 
 
-@njit(**inline)
+@inlined
 def unstep(held, V, n, t, act, m, lifo, through, left, gr, gs, gV, out):
     """The reverse: from gr (m rows) and the gradients gs (N rows) of the strengths after the step, those
     before it, what the read adds to gV, and into the first two rows of `out` the gradients of u and d.

@@ -6,13 +6,11 @@ Nothing here is allocated: every array is given, and is used again in the next s
 
 import math
 
-from numba import njit
-
+from softstack.kernels.cpu.compiling import compiled
 from softstack.kernels.cpu.math import exp
-from softstack.kernels.cpu.memory import fast
 
 
-@njit(**fast)
+@compiled
 def cross_entropy(y, targets, mask, strings, per_step, losses, gy):
     """The losses (P,) of outputs y (P, B, T, K), and their gradient gy. Of all targets and masks (P, n, T)
     the batch has those of `strings` (P, B). `per_step`: the mean over the strings that are scored at a step,
@@ -46,7 +44,7 @@ def cross_entropy(y, targets, mask, strings, per_step, losses, gy):
         losses[p] = total
 
 
-@njit(**fast)
+@compiled
 def adam(vectors, gradient, first, second, steps, learning_rate, weight_decay):
     """As `softstack.lab.training.adam.Adam`, number by number."""
     real = vectors.dtype.type

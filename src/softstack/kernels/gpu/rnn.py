@@ -16,29 +16,10 @@ import triton
 
 from softstack.kernels.gpu import steps as gpu_steps
 from softstack.kernels.gpu import whole as gpu_whole
+from softstack.kernels.gpu.layout import layout
 from softstack.kernels.gpu.scan import settle
+from softstack.kernels.kinds import GRU, LINEAR, NONE, RNN
 from softstack.kernels.rnn import on_chip, weights_held
-
-LINEAR, RNN, GRU, LSTM = range(4)
-STACK, QUEUE, NONE = range(3)
-
-
-def layout(core, memory, T, m, H, G, N, n_in):
-    """Where on a sequence's tape its parts begin, and the end; and how many links it has. n_in is -1 without
-    a buffer."""
-    acts = (2 if n_in < 0 else 4) + m
-    parts = [
-        T * G,
-        (T + 1) * H,
-        (T + 1) * H * (core == LSTM),
-        (T + 1) * m,
-        T * acts,
-        T * 4 * H * (core >= GRU),
-    ]
-    parts += [N, T + 1] if memory != NONE else [0, 0]
-    parts += [n_in * G, n_in, T + 1] if n_in >= 0 else [0, 0, 0]
-    at = [sum(parts[:j]) for j in range(len(parts) + 1)]
-    return at, (N + T + 1) * (memory != NONE) + (n_in + T + 1) * (n_in >= 0)
 
 
 def padded(core, buffered, m, H, G):
@@ -72,7 +53,7 @@ def forward(
     """Arguments as for `cpu/rnn.py`; the tape and the links are laid out by `layout`."""
     (P, B, n_in, k), (T, K), H, m = x.shape, y.shape[2:], h0.shape[2], r0.shape[2]
     N, G, A = V.shape[2], W.shape[1], (4 if buffered else 2) + m + K
-    at, chains = layout(core, memory, T, m, H, G, N, n_in if buffered else -1)
+    at, chains = layout(core, memory, T, m, H, G, N, n_in, buffered)
     if ragged:
         for made in (tape, o, *((V[:, :, N - T :],) if memory != NONE else ())):
             made.zero_()
@@ -109,7 +90,7 @@ def backward(
     (P, B, T, K), n_in, k = gy.shape, x.shape[2], x.shape[3]
     H, m, N, G = gh.shape[2], gr.shape[2], V.shape[2], W.shape[1]
     A, linear = (4 if buffered else 2) + m + K, core == LINEAR
-    at, chains = layout(core, memory, T, m, H, G, N, n_in if buffered else -1)
+    at, chains = layout(core, memory, T, m, H, G, N, n_in, buffered)
     parts = sections(tape, at, P, B, T, H, m, G)
     _, hs, _, rs = parts[:4]
     if ragged:
@@ -122,8 +103,8 @@ def backward(
     gpre = gout if linear else gy.new_zeros(P, B, T, 4 * H if core == GRU else G)
     gitems = gy.new_zeros(P, B, n_in if buffered else 0, G)
     if memory != NONE:
-        settle(s.flatten(0, 1), gs.view(P * B, N), lengths.flatten(), T)
-    gstrengths.masked_fill_(~(strengths > 0), 0)
+        settle(s, gs, lengths, T)
+    gstrengths.masked_fill_(~(strengths > 0) & (lengths > 0).unsqueeze(-1), 0)
     with torch.cuda.device_of(x):
         if not on_chip(core, m, H, x.dtype):
             gpu_steps.backward(

@@ -65,11 +65,12 @@ def width(m):
 
 
 def settle(s, gs, lengths, T):
-    """An empty cell has slope 0 at the end, unless the very last step pushed it."""
-    if T:
-        dead = ~(s > 0)
-        dead[:, -1] &= lengths < T
-        gs.masked_fill_(dead, 0)
+    """An empty cell of s (..., N) has slope 0, unless its sequence's last step pushed it. Where a sequence
+    had no step, nothing is dropped."""
+    n, N = s.shape[-1] - T, s.shape[-1]
+    last = (n - 1 + lengths.clamp(max=T)).unsqueeze(-1)
+    dead = ~(s > 0) & (torch.arange(N, device=s.device) != last)
+    gs.masked_fill_(dead & (lengths > 0).unsqueeze(-1), 0)
 
 
 def forward(V, u, d, s0, lengths, lifo, r, s, link, level, first, top):

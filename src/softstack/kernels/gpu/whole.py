@@ -9,9 +9,10 @@ import triton
 import triton.language as tl
 
 from softstack.kernels.gpu.memory import END, finish, pop, push, read, row, start, undo, unlink, unpop, unread
+from softstack.kernels.kinds import CORES, MEMORIES
 
-LINEAR, RNN, GRU, LSTM = (tl.constexpr(core) for core in range(4))
-STACK, QUEUE, NONE = (tl.constexpr(memory) for memory in range(3))
+LINEAR, RNN, GRU, LSTM = map(tl.constexpr, CORES.values())
+STACK, QUEUE, NONE = map(tl.constexpr, MEMORIES.values())
 
 
 @triton.jit

@@ -1,0 +1,177 @@
+"""How functions are compiled here, and where their machine code is kept between processes.
+
+numba looks only at a function's own file to decide whether what it kept is stale, not at the files of what it
+calls. So machine code is kept in a directory named by a digest of all sources. What cannot be read or
+written costs time and nothing else: it is compiled again.
+"""
+
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import numba
+from numba.core import caching
+
+HERE = Path(__file__).parent
+SOURCES = [*sorted(HERE.glob("*.py")), HERE.parent / "kinds.py"]
+PREFIX = "softstack-kernels-"
+KEPT = 4  # directories: this version's, and of those before it the last to be used
+SECONDS = 15  # that a first call takes to compile, about
+
+if numba.config.DISABLE_JIT:
+    raise ImportError("numba is switched off by NUMBA_DISABLE_JIT")
+
+
+def digest(sources: Iterable[Path]) -> str:
+    """Of everything that machine code depends on and numba does not look at."""
+    text = hashlib.sha256(f"{numba.__version__} {llvmlite.__version__}".encode())
+    for source in sources:
+        text.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    return text.hexdigest()[:16]
+
+
+def parents() -> list[Path]:
+    """Where the directory may be, the best place first."""
+    places = [HERE / "__pycache__"]
+    if numba.config.CACHE_DIR:
+        places.insert(0, Path(numba.config.CACHE_DIR))
+    if caches := os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"):
+        places.append(Path(caches))
+    return [place for place in places if place.is_absolute()]
+
+
+def directory(places: Iterable[Path], name: str) -> Path | None:
+    """The directory in the first of these places that can be written to. Older ones beside it go."""
+    for place in places:
+        path = place / f"{PREFIX}{name}"
+        try:
+            new = not path.exists()
+            path.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=path).close()
+            os.utime(path)  # in use
+        except OSError:
+            continue
+        if new:
+            prune(place)
+        return path
+    return None
+
+
+def prune(place: Path) -> None:
+    """Remove all but the last directories to be used. A process that still uses one writes it again."""
+    dated = []
+    for path in place.glob(f"{PREFIX}*"):
+        try:
+            dated.append((path.stat().st_mtime, path))
+        except OSError:
+            continue  # another process was faster
+    for _, path in sorted(dated, reverse=True)[KEPT:]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+class Locator(caching._CacheLocator):
+    """Where numba finds a function's machine code."""
+
+    def __init__(self, function: Any, file: str) -> None:
+        self._py_file, self._line = file, function.__code__.co_firstlineno
+
+    @classmethod
+    def from_function(cls, function: Any, file: str) -> "Locator":
+        return cls(function, file)
+
+    def get_cache_path(self) -> str:
+        return str(DIRECTORY)
+
+    def get_source_stamp(self) -> str:
+        """All sources, and the function's own where it is not among them."""
+        own = Path(self._py_file)
+        return DIGEST if own in SOURCES else digest([*SOURCES, own])
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+
+class Store(caching.CompileResultCacheImpl):
+    _locator_classes = (Locator,)
+
+
+class Cache(caching.FunctionCache):
+    """numba's, which does not stop at a file that is damaged or a disk that is full."""
+
+    _impl_class = Store
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        try:
+            kept = super().load_overload(signature, context)
+        except Exception:  # whatever a damaged pickle raises
+            kept = None
+            self._try(self.flush)
+        if kept is None:
+            announce()
+        return kept
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        self._try(super().save_overload, signature, result)
+
+    def _try(self, write: Callable[..., None], *arguments: Any) -> None:
+        try:
+            write(*arguments)
+        except OSError as error:
+            unkept(f"{DIRECTORY} cannot be written to ({error.strerror or error})")
+
+
+def once(say: Callable[..., None]) -> Callable[..., None]:
+    """A function of which only the first call does anything."""
+    said = False
+
+    def first(*arguments: Any) -> None:
+        nonlocal said
+        if not said:
+            said = True
+            say(*arguments)
+
+    return first
+
+
+@once
+def announce() -> None:
+    """Tell whoever waits at a terminal what for."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        kept = "" if DIRECTORY is None else ", once on this machine"
+        print(f"softstack: compiling kernels, about {SECONDS} seconds{kept}", file=sys.stderr, flush=True)
+
+
+@once
+def unkept(reason: str) -> None:
+    warnings.warn(
+        f"softstack compiles its kernels anew in every process, about {SECONDS} seconds: {reason}; "
+        "name a directory that can be written to in NUMBA_CACHE_DIR",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+DIGEST = digest(SOURCES)
+DIRECTORY = directory(parents(), DIGEST)
+if DIRECTORY is None:
+    unkept(f"none of {', '.join(map(str, parents()))} can be written to")
+
+
+def compiled(function: Any, **options: Any) -> Any:
+    """The function as machine code, made at its first call with arguments of some types."""
+    dispatcher = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    if DIRECTORY is not None:
+        dispatcher._cache = Cache(function)
+    return dispatcher
+
+
+def inlined(function: Any) -> Any:
+    """The same, and written out wherever it is called: for what costs less than a call does."""
+    return compiled(function, forceinline=True)

@@ -1,0 +1,121 @@
+"""Where machine code is kept: never stale, never without bound, and nothing stops where it cannot be kept."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from softstack.kernels.cpu import compiling
+
+SCAN = """
+import torch, softstack as ss
+v, u, d = torch.tensor([[[2.0]], [[4.0]]]), torch.zeros(2, 1), torch.full((2, 1), 0.5)
+print(ss.stack_scan(v, u, d)[0].flatten().tolist(), ss.kernels.explain("auto", v))
+"""
+
+
+def scan(cache, **environment):
+    """What a process of its own prints, and what it says on standard error."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), **environment}
+    process = subprocess.run([sys.executable, "-c", SCAN], capture_output=True, text=True, env=environment)
+    assert process.returncode == 0, process.stderr
+    return process.stdout.strip(), process.stderr
+
+
+def kept(cache):
+    """The files of machine code, and when they were written."""
+    return {path.name: path.stat().st_mtime_ns for path in cache.rglob("*.nb?")}
+
+
+FUSED = "[1.0, 2.0] cpu: the fused kernel runs"
+
+
+def test_what_is_kept_is_used_again_and_what_is_damaged_is_made_again(tmp_path):
+    assert scan(tmp_path) == (FUSED, "")
+    first = kept(tmp_path)
+    assert any(name.startswith("scan.forward") for name in first)
+    assert scan(tmp_path) == (FUSED, "")
+    assert kept(tmp_path) == first
+    for path in tmp_path.rglob("scan.forward*"):
+        path.write_bytes(path.read_bytes()[:100])
+    assert scan(tmp_path) == (FUSED, "")
+    assert all(path.stat().st_size > 100 for path in tmp_path.rglob("scan.forward*"))
+
+
+def test_a_full_disk_costs_time_alone(small_disk):
+    printed, said = scan(small_disk("16k"))
+    assert printed == FUSED
+    assert said.count("softstack compiles its kernels anew in every process") == 1
+    assert "No space left on device" in said
+
+
+def test_without_numbas_compiler_the_reference_runs(tmp_path):
+    printed, said = scan(tmp_path, NUMBA_DISABLE_JIT="1")
+    reason = "its kernels cannot be loaded: numba is switched off by NUMBA_DISABLE_JIT"
+    assert printed == f"[1.0, 2.0] reference: {reason}"
+    assert said.count(f"softstack runs without compiled kernels, and slowly: {reason}") == 1
+
+
+def test_nothing_is_said_where_nobody_waits(tmp_path):
+    """Only a terminal is told that kernels are being compiled."""
+    import pty
+
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run(
+        [sys.executable, "-c", SCAN], stdout=subprocess.DEVNULL, stderr=theirs, check=True, env=environment
+    )
+    assert os.read(ours, 1000).startswith(b"softstack: compiling kernels, about ")
+
+
+@pytest.mark.parametrize("change", ["text", "name", "more"])
+def test_the_digest_is_of_every_source(tmp_path, change):
+    sources = [tmp_path / "a.py", tmp_path / "b.py"]
+    for source in sources:
+        source.write_text("x = 1\n")
+    before = compiling.digest(sources)
+    if change == "text":
+        sources[1].write_text("x = 2\n")
+    elif change == "name":
+        sources[1] = sources[1].rename(tmp_path / "c.py")
+    else:
+        sources.append(sources[0])
+    assert compiling.digest(sources) != before
+
+
+def test_every_module_of_the_cpus_kernels_is_a_source():
+    from softstack.kernels.cpu import rnn, scan  # with all that they import
+
+    ours = {
+        name: module.__file__
+        for name, module in sys.modules.items()
+        if name.startswith("softstack.kernels.cpu.")
+    }
+    assert {rnn.__name__, scan.__name__} < set(ours)
+    assert set(ours.values()) <= set(map(str, compiling.SOURCES))
+    assert os.path.join(os.path.dirname(compiling.HERE), "kinds.py") in map(str, compiling.SOURCES)
+
+
+def test_old_directories_go_and_the_last_used_stay(tmp_path):
+    assert compiling.KEPT == 4
+    for age, name in enumerate("abcd"):
+        path = compiling.directory([tmp_path], name)
+        assert path == tmp_path / f"softstack-kernels-{name}"
+        os.utime(path, (1000 - age, 1000 - age))
+    (tmp_path / "something else").mkdir()
+    compiling.directory([tmp_path], "e")
+    assert {path.name[-1] for path in tmp_path.glob("softstack-kernels-*")} == set("abce")
+    compiling.directory([tmp_path], "c")
+    compiling.directory([tmp_path], "f")
+    assert {path.name[-1] for path in tmp_path.glob("softstack-kernels-*")} == set("acef")
+    assert (tmp_path / "something else").exists()
+
+
+def test_a_directory_that_cannot_be_written_to_is_passed_over(tmp_path):
+    (tmp_path / "file").write_text("")
+    assert (
+        compiling.directory([tmp_path / "file", tmp_path / "new"], "a")
+        == tmp_path / "new" / "softstack-kernels-a"
+    )
+    assert compiling.directory([tmp_path / "file"], "a") is None
