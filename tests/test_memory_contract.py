@@ -1,5 +1,9 @@
 """What every memory keeps over sequences of instructions, step by step and through its kernel."""
 
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pytest
 import torch
 from torch.func import grad, vmap
 from torch.testing import assert_close
@@ -167,3 +171,67 @@ def test_detach_and_compact(memory, generator):
         assert small.s.shape[-1] < state.s.shape[-1]
     if isinstance(small, ss.MemoryState) and small.s.numel():
         assert (small.s > 0).any(0).all()
+
+
+class Toggle(NamedTuple):
+    cells: torch.Tensor  # (B, N)
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A memory that does one thing wrong."""
+
+    fault: str
+    name = "wrong"
+    drawn = "cells"
+    width = 2
+
+    @property
+    def heads(self):
+        names = {"keyword": "class", "hidden": "_x"}
+        return {} if self.fault == "no heads" else {names.get(self.fault, "d"): ss.Strength()}
+
+    def init(self, batch=(), *, device=None, dtype=None):
+        return Toggle(torch.zeros(*batch, 2, device=device, dtype=dtype))
+
+    def step(self, state, instructions):
+        (d,) = instructions
+        r = d.unsqueeze(-1).expand(*d.shape, 3 if self.fault == "width" else 2)
+        if self.fault == "order":
+            return r, state
+        if self.fault == "shrinks":
+            return Toggle(state.cells[..., :-1]), r
+        return (tuple(state) if self.fault == "tuple" else state), r
+
+    def contents(self, state):
+        return ss.Contents(state.cells.unsqueeze(-1), state.cells)
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (
+            "width",
+            r"must give \(state, r\): a Toggle.*read of 2 numbers; got a Toggle and a tensor \(3, 3\)",
+        ),
+        ("order", r"must give \(state, r\).*got a tensor \(3, 2\) and a Toggle"),
+        ("tuple", r"got a tuple and a tensor \(3, 2\)"),
+        ("shrinks", r"a state of \(3, 2\) became \(3, 1\) in a step: a state may grow but not shrink"),
+        ("no heads", r"has no heads: a memory must be told something"),
+        ("keyword", r"has a head called 'class': use letters, digits and _"),
+        ("hidden", r"has a head called '_x'"),
+    ],
+)
+def test_what_is_wrong_with_a_memory_is_said(fault, message):
+    def use():
+        rnn = ss.StackRNN(3, hidden_size=4, memory=Wrong(fault))
+        rnn(torch.zeros(3, 2, 3), lengths=torch.tensor([2, 1, 0]))
+
+    with pytest.raises(ss.BadInput, match=message):
+        use()
+
+
+def test_a_class_that_takes_no_size_is_named(monkeypatch):
+    monkeypatch.setitem(ss.MEMORIES, "nameless", lambda: Wrong("width"))
+    with pytest.raises(ss.BadInput, match="the memory 'nameless' cannot be made with a size of 2"):
+        ss.StackRNN(3, hidden_size=4, memory="nameless", memory_size=2)

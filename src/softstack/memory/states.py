@@ -9,6 +9,7 @@ from torch.nn.functional import pad
 from torch.utils._pytree import tree_map
 
 from softstack import checks
+from softstack.errors import BadInput
 
 S = TypeVar("S")
 
@@ -45,6 +46,11 @@ def kept(live: Tensor, new: S, old: S) -> S:
 def _grown(old: Tensor, new: Tensor) -> Tensor:
     if old.shape == new.shape:
         return old
+    if any(now < was for was, now in zip(old.shape, new.shape, strict=True)):
+        raise BadInput(
+            f"a state of {tuple(old.shape)} became {tuple(new.shape)} in a step: a state may grow but not "
+            "shrink, or sequences that are over would lose what they hold"
+        )
     more = [size for was, now in zip(old.shape, new.shape, strict=True) for size in (now - was, 0)]
     return pad(old, more[::-1])
 
