@@ -70,5 +70,5 @@ def running(lengths: Tensor, x: Tensor) -> Tensor:
 def full_precision(x: Tensor) -> AbstractContextManager[Any]:
     """Strengths are summed over many steps: under autocast a memory still computes in its own dtype."""
     device = x.device.type
-    autocast = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+    autocast = device != "meta" and torch.is_autocast_enabled(device)  # the meta device has no autocast
     return torch.autocast(device, enabled=False) if autocast else nullcontext()
