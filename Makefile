@@ -22,7 +22,6 @@ figures: $(VENV)/.lab
 test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest tests/test_grammar.py -k within_a_second  # timed, so without coverage
 	$(BIN)/pytest -n 2 --cov --cov-report=term
 
 docs: $(VENV)/.dev

@@ -67,11 +67,13 @@ def longer(part, like):
     return out
 
 
-def gradients(total, leaves):
+def gradients(total, leaves, retain_graph=False):
     """Zeros where nothing depends on a leaf, as with no memory."""
     if not total.requires_grad:
         return [torch.zeros_like(leaf) for leaf in leaves]
-    return torch.autograd.grad(total, leaves, retain_graph=True, allow_unused=True, materialize_grads=True)
+    return torch.autograd.grad(
+        total, leaves, retain_graph=retain_graph, allow_unused=True, materialize_grads=True
+    )
 
 
 def score(*results):

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-import softstack_command
 from softstack.lab.runs import store
 from softstack.lab.training.conditions import TABLE_1, Condition
+from softstack_command import app
 
 SMALL = ["--train-size", "20", "--dev-size", "5", "--test-size", "5", "--max-epochs", "1"]
 
@@ -277,11 +277,11 @@ def test_the_installed_command_is_quiet_off_a_terminal(tmp_path):
         assert len(text.splitlines()) > 8
 
 
-@pytest.mark.parametrize("name", softstack_command.COMMANDS)
+@pytest.mark.parametrize("name", app.COMMANDS)
 def test_the_line_on_a_command_is_the_first_of_its_docstring(name):
-    place, summary = softstack_command.COMMANDS[name]
+    place, summary = app.COMMANDS[name]
     module, function = place.split(":")
-    documented = getattr(import_module(f"{softstack_command.CLI}.{module}"), function).__doc__
+    documented = getattr(import_module(f"{app.CLI}.{module}"), function).__doc__
     assert documented.splitlines()[0] == summary
 
 

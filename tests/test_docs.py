@@ -1,8 +1,8 @@
 """Every code block of the documentation is executed, and prints what the page says it does.
 
-Blocks of a page share their names and a folder; one that begins with a comment `# name.py` is also that file
-there. A `text` block right after a Python block is what that
-prints; in a `console` block, what follows a command is. `...` stands for anything.
+Blocks of a page share their names and a folder. Files of tests/plugins that it shows are there, and so is a
+block that begins with a comment `# name.py`. A `text` block right after a Python block is what that prints;
+in a `console` block, what follows a command is. `...` stands for anything.
 """
 
 import contextlib
@@ -10,6 +10,7 @@ import doctest
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ import softstack as ss
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+PLUGIN = re.compile(r"^```\{literalinclude\} (\S+/tests/plugins/\S+)$", re.MULTILINE)
 LANGUAGES = {"python", "console", "text", "sh"}
 INSTALL = 'pip install -c constraints.txt -e ".[lab]"\n'  # would install softstack anew: `make` does it so
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -39,9 +41,13 @@ def test_all_pages_are_found():
 @pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT / "docs")) for page in PAGES])
 def test_code_blocks_run_and_print_what_they_say(page, tmp_path, monkeypatch, registries):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    text = page.read_text(encoding="utf-8")
+    for file in PLUGIN.findall(text):
+        shutil.copy(page.parent / file, tmp_path)
     names: dict = {"__name__": "page"}
     printed = None
-    for language, body in BLOCK.findall(page.read_text(encoding="utf-8")):
+    for language, body in BLOCK.findall(text):
         if language == "python":
             if name := re.match(r"# (\w+\.py)\n", body):
                 Path(name[1]).write_text(body)

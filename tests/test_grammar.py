@@ -3,8 +3,6 @@
 import itertools
 import pickle
 import re
-import sys
-import time
 from collections import Counter
 
 import nltk
@@ -579,29 +577,6 @@ def test_the_parenthesis_figures_of_the_paper_are_those_of_distinct_strings(
 
 
 # ---- speed ----
-
-
-@pytest.mark.parametrize(
-    ("sample", "grammar", "n", "depth"),
-    [
-        (sample_strings, PARENTHESIS, 1000, 12),
-        (sample_derivations, PARENTHESIS, 1000, 12),
-        (sample_strings, PARENTHESIS, 900, 6),
-        (sample_strings, FORMULA, 1000, 6),
-        (sample_strings, AGREEMENT, 1000, 32),
-    ],
-)
-def test_a_test_set_is_drawn_within_a_second(sample, grammar, n, depth):
-    if sys.gettrace() is not None:
-        pytest.skip("a tracer, such as coverage, is running")
-    times = []
-    for seed in range(3):
-        for cache in (BinaryForm.of, sampling._by_depth, sampling._tables):
-            cache.cache_clear()
-        begin = time.perf_counter()
-        sample(grammar, np.random.default_rng(seed), n, depth)
-        times.append(time.perf_counter() - begin)
-    assert min(times) < 1.0
 
 
 def test_the_papers_arrow_and_its_optional_groups():

@@ -8,14 +8,13 @@ from typing import NamedTuple
 
 import pytest
 
-import softstack_command
-import softstack_forks
+from softstack_command import app, forks
 
 SOURCE = Path(__file__).parent.parent / "src"
 # Each part of the library imports only parts that stand before it; "" is softstack/__init__.py.
 PARTS = [
-    "errors", "words", "kernels", "checks", "memory", "buffers", "controllers", "cell", "fit", "trace", "fused",
-    "networks", "viewer", "formal", "", "lab", "__main__",
+    "errors", "words", "kernels", "checks", "memory", "buffers", "controllers", "cell", "fit", "trace",
+    "fused", "networks", "viewer", "formal", "", "lab", "__main__",
 ]  # fmt: skip
 # So do the packages of the laboratory.
 ROOMS = ["tasks", "plugins", "training", "runs", "sweeps", "reports", "explain", "cli"]
@@ -25,6 +24,7 @@ LAZY = {
     "torch": "it takes seconds, and the command parses before",
     "softstack.lab.plugins": "so does torch",
     "softstack.errors": "so does torch",
+    "softstack_command.app": "it needs softstack[lab], and workers need not have it",
     "distributed": "it takes long, and only workers need it",
     "dask": "it comes with distributed",
     "dask_jobqueue": "optional",
@@ -70,10 +70,10 @@ def imports_of(module):
 IMPORTS = [found for module in sorted(FILES) for found in imports_of(module)]
 # Modules that are named in strings are imported all the same.
 IMPORTS += [
-    Import("softstack_command", f"{softstack_command.CLI}.{place.split(':')[0]}", "string")
-    for place, _ in softstack_command.COMMANDS.values()
+    Import("softstack_command.app", f"{app.CLI}.{place.split(':')[0]}", "string")
+    for place, _ in app.COMMANDS.values()
 ]
-IMPORTS += [Import("softstack_command", module, "string") for module in softstack_forks.IMPORTED]
+IMPORTS += [Import("softstack_command.app", module, "string") for module in forks.IMPORTED]
 OURS = [found for found in IMPORTS if found.imported in FILES]
 
 
@@ -90,7 +90,8 @@ def test_every_module_is_looked_at():
     inside = [module for module in FILES if module.split(".")[0] == "softstack"]
     assert {part(module) for module in inside} == set(PARTS)
     assert {room(module) for module in inside if part(module) == "lab"} == {*ROOMS, ""}
-    assert set(FILES) - set(inside) == {"softstack_command", "softstack_forks"}
+    command = {"softstack_command", "softstack_command.app", "softstack_command.forks"}
+    assert set(FILES) - set(inside) == command
     named = {found.imported for found in IMPORTS if found.imported.startswith("softstack")}
     assert named <= set(FILES)  # those in strings too
 
@@ -98,12 +99,16 @@ def test_every_module_is_looked_at():
 @pytest.mark.parametrize("name", PARTS)
 def test_parts_form_a_line(name):
     for importer, imported, _ in OURS:
-        if importer.startswith("softstack_") or part(importer) != name or (importer, imported) in FOR_TYPES:
+        if (
+            importer.startswith("softstack_command")
+            or part(importer) != name
+            or (importer, imported) in FOR_TYPES
+        ):
             continue
-        if imported.startswith("softstack_"):
+        if imported.startswith("softstack_command"):
             assert (importer, imported) in {
                 ("softstack.__main__", "softstack_command"),
-                ("softstack.lab.sweeps.workers", "softstack_forks"),
+                ("softstack.lab.sweeps.workers", "softstack_command.forks"),
             }
         else:
             assert PARTS.index(part(imported)) <= PARTS.index(name), f"{importer} imports {imported}"
@@ -141,7 +146,7 @@ def test_imports_inside_functions_have_a_reason():
         assert reason(found.imported), f"{found.importer} imports {found.imported} inside a function"
     assert {name for found in lazy for name in reason(found.imported)} == set(LAZY)
     outside = {found.importer for found in lazy if part(found.imported) in ("errors", "lab")}
-    assert outside <= {"softstack_command", "softstack.lab.training.step"}
+    assert outside <= {"softstack_command.app", "softstack.lab.training.step"}
 
 
 def loaded_by(statement):
@@ -153,12 +158,18 @@ def loaded_by(statement):
 
 def test_the_command_and_its_help_wait_for_no_torch():
     """Nor does the start of the process from which workers are forked."""
-    help_page = "import softstack_command, softstack_forks, contextlib, io\n"
+    help_page = "import softstack_command, contextlib, io\n"
     help_page += "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()) as out: "
     help_page += "softstack_command.main(['--help'])\n"
     loaded = loaded_by(f"exec({help_page!r}); assert 'transducers' in out.getvalue()")
     assert {"multiprocessing.forkserver", "cyclopts"} <= set(loaded)
     assert not {"torch", "softstack", "numpy"} & set(loaded)
+
+
+def test_workers_of_the_command_load_little_with_it():
+    """They import what started them."""
+    assert not {"torch", "cyclopts", "rich", "softstack"} & set(loaded_by("import softstack_command"))
+    assert not {"torch", "cyclopts", "rich", "softstack"} & set(loaded_by("import softstack_command.forks"))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,9 @@
 """What every memory keeps over sequences of instructions, step by step and through its kernel."""
 
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pytest
 import torch
 from torch.func import grad, vmap
 from torch.testing import assert_close
@@ -21,6 +25,7 @@ from contract import (
     scans,
     score,
 )
+from plugins import superposition
 from softstack.memory.protocol import instructions_type
 
 
@@ -103,11 +108,31 @@ def test_padding_changes_neither_state_nor_gradient(scan, generator):
         assert not r[b, n:].any()
         own = tree_map(lambda leaf: leaf[b], state)  # noqa: B023 (called at once)
         same(own, tree_map(longer, state_alone, own))
-        ours = gradients(score(r[b], own), leaves)
+        ours = gradients(score(r[b], own), leaves, retain_graph=True)
         theirs = gradients(score(longer(r_alone, r[b]), tree_map(longer, state_alone, own)), alone)
         for k, (our, their) in enumerate(zip(ours, theirs, strict=True)):
             assert_close(our[b], longer(their, our[b]) if k < len(told) else their)
             assert not our[[other for other in range(3) if other != b]].any()
+
+
+class Logarithmic(superposition.Superposition):
+    """Cannot be told zeros: it looks at the logarithms of its action."""
+
+    def step(self, state, instructions):
+        return super().step(state, instructions._replace(action=instructions.action.log().softmax(-1)))
+
+
+def test_padding_tells_a_memory_nothing_that_a_head_cannot_say(generator):
+    memory, lengths = Logarithmic(2), torch.tensor([3, 1])
+    told = {name: part.requires_grad_() for name, part in instructions(memory, generator, 2, 3).items()}
+    results = ss.scan(memory, told, lengths=lengths)
+    same(results, ss.scan(superposition.Superposition(2), told, lengths=lengths))
+    for grad_of_part in gradients(score(*results), list(told.values())):
+        assert grad_of_part.isfinite().all()
+        assert not grad_of_part[1, 1:].any()
+    net = ss.StackRNN(3, hidden_size=5, memory=memory)
+    net(torch.randn(2, 3, 3), lengths=lengths)[0].sum().backward()
+    assert all(p.grad.isfinite().all() for p in net.parameters())
 
 
 @scans
@@ -146,3 +171,67 @@ def test_detach_and_compact(memory, generator):
         assert small.s.shape[-1] < state.s.shape[-1]
     if isinstance(small, ss.MemoryState) and small.s.numel():
         assert (small.s > 0).any(0).all()
+
+
+class Toggle(NamedTuple):
+    cells: torch.Tensor  # (B, N)
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A memory that does one thing wrong."""
+
+    fault: str
+    name = "wrong"
+    drawn = "cells"
+    width = 2
+
+    @property
+    def heads(self):
+        names = {"keyword": "class", "hidden": "_x"}
+        return {} if self.fault == "no heads" else {names.get(self.fault, "d"): ss.Strength()}
+
+    def init(self, batch=(), *, device=None, dtype=None):
+        return Toggle(torch.zeros(*batch, 2, device=device, dtype=dtype))
+
+    def step(self, state, instructions):
+        (d,) = instructions
+        r = d.unsqueeze(-1).expand(*d.shape, 3 if self.fault == "width" else 2)
+        if self.fault == "order":
+            return r, state
+        if self.fault == "shrinks":
+            return Toggle(state.cells[..., :-1]), r
+        return (tuple(state) if self.fault == "tuple" else state), r
+
+    def contents(self, state):
+        return ss.Contents(state.cells.unsqueeze(-1), state.cells)
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (
+            "width",
+            r"must give \(state, r\): a Toggle.*read of 2 numbers; got a Toggle and a tensor \(3, 3\)",
+        ),
+        ("order", r"must give \(state, r\).*got a tensor \(3, 2\) and a Toggle"),
+        ("tuple", r"got a tuple and a tensor \(3, 2\)"),
+        ("shrinks", r"a state of \(3, 2\) became \(3, 1\) in a step: a state may grow but not shrink"),
+        ("no heads", r"has no heads: a memory must be told something"),
+        ("keyword", r"has a head called 'class': use letters, digits and _"),
+        ("hidden", r"has a head called '_x'"),
+    ],
+)
+def test_what_is_wrong_with_a_memory_is_said(fault, message):
+    def use():
+        rnn = ss.StackRNN(3, hidden_size=4, memory=Wrong(fault))
+        rnn(torch.zeros(3, 2, 3), lengths=torch.tensor([2, 1, 0]))
+
+    with pytest.raises(ss.BadInput, match=message):
+        use()
+
+
+def test_a_class_that_takes_no_size_is_named(monkeypatch):
+    monkeypatch.setitem(ss.MEMORIES, "nameless", lambda: Wrong("width"))
+    with pytest.raises(ss.BadInput, match="the memory 'nameless' cannot be made with a size of 2"):
+        ss.StackRNN(3, hidden_size=4, memory="nameless", memory_size=2)

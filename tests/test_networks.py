@@ -1,4 +1,4 @@
-"""networks.py against the oracle, and everything a PyTorch user expects of a layer."""
+"""Networks against the oracle, their heads and first weights, and what they refuse."""
 
 import pytest
 import torch
@@ -224,10 +224,7 @@ def small(network=ss.StackRNN, **more):
         (lambda: small(backend="cuda"), r"unknown backend 'cuda'"),
         (lambda: small(hidden_size=None), r"hidden_size is missing: how many hidden units has the lstm"),
         (lambda: small(memory_size=None), r"memory_size is missing: how wide are the vectors of the stack"),
-        (lambda: small(memory=ss.Stack(3)), r"memory_size is 2, but Stack\(size=3\) reads vectors of 3"),
         (lambda: small(dropout=1.0), r"dropout must lie in \[0, 1\); got 1.0"),
-        (lambda: small()([[1.0, 0.0, 0.0]]), r"x must be a tensor; got list: torch.as_tensor makes one"),
-        (lambda: small()(torch.zeros(2, 5, 3).numpy()), r"x must be a tensor; got ndarray"),
         (
             lambda: small()(torch.zeros(2, 5)),
             r"x must be \(B, T, input_size\).*input_size = 3; got \(2, 5\)",
@@ -237,7 +234,6 @@ def small(network=ss.StackRNN, **more):
             lambda: small()(torch.zeros(2, 5, 3).double()),
             r"x must be of the parameters' dtype and device, torch.float32 on cpu; got torch.float64 on cpu",
         ),
-        (lambda: small()(torch.zeros(2, 5, 3), lengths=[1, 2]), r"lengths must be a tensor"),
         (lambda: ss.Stack(0), r"size must be a whole number of at least 1; got 0"),
         (
             lambda: small()(torch.zeros(2, 5, 3), small()(torch.zeros(4, 5, 3))[1]),

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,6 +19,7 @@ from softstack.lab.sweeps.plans import Sweep
 from softstack.lab.sweeps.workers import Engine
 from softstack.lab.tasks import TASKS
 from softstack.lab.training.conditions import Condition
+from softstack.lab.training.draws import initial
 from softstack.memory import MEMORIES
 from test_engine import cluster
 
@@ -132,10 +134,22 @@ def test_a_changed_plugin_is_said(softstack, forget):
     Path("mine.py").write_bytes(COPY.read_bytes() + b"# once more\n")
     code, _, err = softstack("evaluate", run_dir, "--plugin", "mine.py")
     assert code == 0
-    assert (
-        err.strip()
-        == f"softstack: {Path('mine.py').resolve()} has changed since {run_dir} was trained with it"
-    )
+    said = f"{run_dir} was trained with another version of {Path('mine.py').resolve()}"
+    assert err.startswith(f"softstack: {said}: what follows may not be what it learnt")
+    for trials in ("1", "2"):  # neither shown again as if nothing had changed, nor mixed with new ones
+        command = ("train", "copy", "--controller", "linear", *OPTIONS, "--trials", trials)
+        code, out, err = softstack(*command, "--plugin", "mine.py")
+        assert (code, out) == (2, "")
+        assert f"{said}: give another --out, or remove what was trained with it" in err
+
+
+def test_the_biases_of_a_plugins_memory_are_its_own(registries):
+    """Unless the condition asks for another: Table 1's -1 is that of a stack, not of every head called u."""
+    plugins.load(Path(__file__).parent / "plugins" / "register.py")
+    small = Condition("reversal", memory="register", train_size=10)
+    assert initial(small, 0).cell.heads.bias_of("u").item() == 0.0
+    assert initial(replace(small, pop_bias=2.0), 0).cell.heads.bias_of("u").item() == 2.0
+    assert initial(replace(small, memory="stack"), 0).cell.heads.bias_of("u").item() == -1.0
 
 
 def test_sweep_status_runs_and_compare(softstack, forget, tmp_path):

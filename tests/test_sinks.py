@@ -2,6 +2,7 @@
 
 import io
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -54,10 +55,15 @@ def test_wandb_offline(runs, tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_SILENT", "true")
     sinks.wandb(tmp_path, runs[PLAIN])
     (file,) = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
-    records = unframed(file.read_bytes())
-    assert PLAIN.name.encode() in records
-    for epoch in runs[PLAIN].epochs:
-        assert json.dumps(epoch.loss).encode() in records
+    expected = [PLAIN.name, *(json.dumps(epoch.loss) for epoch in runs[PLAIN].epochs)]
+    missing = expected
+    for _ in range(300):  # wandb's own process writes the file, and may come to it later
+        records = unframed(file.read_bytes())
+        missing = [text for text in expected if text.encode() not in records]
+        if not missing:
+            break
+        time.sleep(0.1)
+    assert not missing
 
 
 def test_a_sweep_fills_the_sinks_it_is_asked_to(softstack):

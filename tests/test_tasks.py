@@ -1,7 +1,6 @@
 """The tasks: worked examples, distributions, exact transducers, and files of examples."""
 
 import io
-import time
 
 import numpy as np
 import pytest
@@ -142,19 +141,6 @@ def test_heuristics_the_paper_names():
                 right += {"lobster": "has", "lobsters": "have"}[noun] == expected
                 total += 1
     assert right / total == pytest.approx(0.682, abs=0.02)
-
-
-@every_task
-def test_a_trials_strings_are_made_in_a_fraction_of_a_second(name):
-    best = min(_seconds(name) for _ in range(3))
-    assert best < 0.5
-
-
-def _seconds(name):
-    began = time.process_time()
-    for size, split in ((800, "train"), (100, "dev"), (1000, "test")):
-        draw(TASKS[name], np.random.default_rng(1), size, split)
-    return time.process_time() - began
 
 
 def test_encoding():

@@ -6,10 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch import nn
 from torch.testing import assert_close
 
+from softstack.controllers import CONTROLLERS
 from softstack.errors import BadInput
 from softstack.lab.reports.table1 import columns, paper_rows
+from softstack.lab.runs import store
 from softstack.lab.tasks import TASKS
 from softstack.lab.tasks.data import Dataset
 from softstack.lab.training.conditions import TABLE_1, Condition, build, corrected
@@ -235,3 +238,35 @@ def test_a_condition_from_a_file():
         Condition.from_dict({"task": "xor", "hiden_size": 3}, "mine.toml")
     with pytest.raises(BadInput, match=r"mine.toml names no task"):
         Condition.from_dict({}, "mine.toml")
+
+
+class Seesaw(nn.Module):
+    """A core that says one thing while it trains and another when it is tested."""
+
+    features = 4
+
+    def __init__(self, input_size, hidden_size, **kind):
+        super().__init__()
+        self.layer = nn.Linear(input_size, 4, **kind)
+        self.modes = []
+
+    def init(self, batch, like):
+        return ()
+
+    def forward(self, z, h):
+        self.modes.append(self.training)
+        return self.layer(z), h
+
+
+def test_networks_are_tested_in_eval_mode(monkeypatch, tmp_path):
+    monkeypatch.setitem(CONTROLLERS, "seesaw", Seesaw)
+    condition = replace(SMALL, controller="seesaw")
+    population = Population(condition, [0])
+    core = population.network.cell.core
+    population.accuracies("dev")
+    assert core.modes and not any(core.modes)
+    core.modes.clear()
+    population.step(population.batches()[0])
+    assert core.modes and all(core.modes)
+    path = store.save(tmp_path, train(condition, [0])[0])
+    assert not store.network(store.load(path)).training

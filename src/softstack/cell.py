@@ -1,5 +1,6 @@
 """§2.2: one step of Figure 1, a controller and the memory that it works."""
 
+import keyword
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple
@@ -122,7 +123,8 @@ class StackCell(nn.Module):
         """What the heads say, in the dtype of `like`: under autocast strengths keep full precision."""
         raw = self.heads(features).to(like.dtype)
         parts = raw.split([kind.size for kind in self.head_kinds.values()], -1)
-        said = {n: kind.value(part) for (n, kind), part in zip(self.head_kinds.items(), parts, strict=True)}
+        heads = zip(self.head_kinds.items(), parts, strict=True)
+        said = {name: kind.value(part) for (name, kind), part in heads}
         names = tuple(self.memory.heads)
         instructions = instructions_type(names)(*(said[name] for name in names))
         y = said["y"] if "y" in said else features.to(like.dtype)
@@ -156,7 +158,10 @@ def _memory(memory: str | Memory, size: int | None) -> Memory:
         if size is None:
             raise BadInput(f"memory_size is missing: how wide are the vectors of the {memory}?")
         checks.positive("memory_size", size)
-        memory = MEMORIES[memory](size)
+        try:
+            memory = MEMORIES[memory](size)
+        except TypeError as error:
+            raise BadInput(f"the memory {memory!r} cannot be made with a size of {size} ({error})") from None
     elif isinstance(memory, type) or not hasattr(memory, "width"):
         raise BadInput(f"memory must be a name or a memory, such as Stack(4); got {memory!r}")
     elif size not in (None, memory.width):
@@ -192,6 +197,11 @@ def _core(controller: str | nn.Module, input_size: int, hidden_size: int | None,
 
 def _heads(memory: Memory, output_size: int | None, buffered: bool) -> dict[str, Head]:
     """All heads of a network: the memory's strengths, those of the buffers, the memory's other heads, y."""
+    if not memory.heads:
+        raise BadInput(f"{memory} has no heads: a memory must be told something")
+    for name in memory.heads:
+        if not name.isidentifier() or name.startswith("_") or keyword.iskeyword(name):
+            raise BadInput(f"{memory} has a head called {name!r}: use letters, digits and _")
     taken = sorted(TAKEN & set(memory.heads))
     if taken:
         raise BadInput(

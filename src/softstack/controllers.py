@@ -4,11 +4,12 @@ features into everything a network does in a step, by one linear map split by na
 The paper's linear controller is the core that has no parameters: its features are [x_t; r_{t-1}] itself.
 Every core is a module with `features` (its output width), `init(batch, like)` and
 `forward(z, h) -> (features, h)`, where h is a tuple of tensors: (h, c) for the LSTM, () for a feedforward
-core. It draws its own first weights in `reset_parameters(generator)`; without that method its layers draw
-theirs, as PyTorch does. docs/add/controller.md has one in a file.
+core. It draws its own first weights in `reset_parameters`, which may take a `generator`; without that method
+its layers draw theirs, as PyTorch does. docs/add/controller.md has one in a file.
 """
 
 from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import Any
 
 import torch
@@ -31,13 +32,15 @@ def draw_weights(module: nn.Module, generator: torch.Generator | None = None) ->
 
 def reset(core: Any, generator: torch.Generator | None) -> None:
     """A core's first weights: as its own `reset_parameters` draws them, or else each of its layers'."""
-    if hasattr(core, "reset_parameters"):
-        core.reset_parameters(generator)
+    own = getattr(core, "reset_parameters", None)
+    if own is not None and "generator" in signature(own).parameters:
+        own(generator=generator)
         return
+    layers = core.modules() if own is None else [core]
     with torch.random.fork_rng(enabled=generator is not None):
         if generator is not None:  # PyTorch's layers draw from the global generator alone
             torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
-        for layer in core.modules():
+        for layer in layers:
             if hasattr(layer, "reset_parameters"):
                 layer.reset_parameters()
 

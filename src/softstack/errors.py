@@ -8,9 +8,9 @@ class BadInput(ValueError):
     """Something given is not acceptable. The message is one sentence made to be shown as it is."""
 
 
-def unknown(kind: str, given: str, accepted: Iterable[str]) -> BadInput:
+def unknown(kind: str, name: str, accepted: Iterable[str]) -> BadInput:
     """A name that is not in a registry: names the nearest right one and lists the rest."""
     names = list(accepted)
-    near = difflib.get_close_matches(given, names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    return BadInput(f"unknown {kind} {given!r}: {hint}accepted: {', '.join(names)}")
+    return BadInput(f"unknown {kind} {name!r}: {hint}accepted: {', '.join(names)}")

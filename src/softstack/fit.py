@@ -77,7 +77,10 @@ def why_not_cell(cell: StackCell) -> str:
 def _changed(name: str, layer: nn.Module, expected: type) -> str:
     """What of a layer is not as its class has it."""
     if type(layer) is not expected:
-        return f"{name} is a {type(layer).__name__}, not the {expected.__name__} that a kernel stands for"
+        kind = type(layer).__name__
+        if kind == expected.__name__:  # torch.ao has a Linear too
+            kind = f"{type(layer).__module__}.{kind}"
+        return f"{name} is a {kind}, not the {expected.__name__} that a kernel stands for"
     own = layer.__dict__
     if "forward" in own or "act" in own:
         return f"{name} has a forward of its own"

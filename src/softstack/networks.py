@@ -48,10 +48,10 @@ class StackRNN(nn.Module):
 
     * `input_size`: numbers in x at each step
     * `hidden_size`: hidden units of the controller; the linear controller has none, and needs no size
-    * `memory_size`: numbers in what the memory reads, the paper's m
+    * `memory_size`: numbers in the vectors that the memory holds, the paper's m
     * `output_size`: numbers in y; None gives the controller's features, as nn.LSTM does
     * `controller`: "linear", "mlp", "rnn", "gru", "lstm", another name in `ss.CONTROLLERS`, or a core of your
-      own, for an input of input_size + memory_size (docs/add/controller.md)
+      own, for an input as wide as x and what is read together (docs/add/controller.md)
     * `memory`: "stack", "queue", "none", another name in `ss.MEMORIES`, or a memory of your own, which knows
       its size (docs/add/memory.md)
     * `num_layers`: cells one above the other, each with a memory; each reads the features of the one below

@@ -67,7 +67,7 @@ def once(op: Any, *arguments: Any) -> Any:
 
 
 New = Callable[..., Tensor]  # Tensor.new_empty, or `empty`
-TORCHS = range(1 << 18, 1 << 25)  # bytes: what torch's allocator uses again and again, measured
+TORCHS = range(1 << 12, 1 << 25)  # bytes: what torch's allocator uses again and again, measured
 NUMPY = {torch.float32: np.float32, torch.float64: np.float64, torch.int32: np.int32, torch.int64: np.int64}
 
 
@@ -75,13 +75,14 @@ def empty(like: Tensor, shape: tuple[int, ...], dtype: torch.dtype | None = None
     """As Tensor.new_empty. On the CPU small and very large memory is numpy's: the small is made faster, and
     the large written to for the first time in a third of the time, for numpy asks for huge pages."""
     dtype = dtype or like.dtype
-    if (
-        not like.is_cpu
-        or math.prod(shape) * dtype.itemsize in TORCHS
-        or torch.are_deterministic_algorithms_enabled()
-    ):
+    size = math.prod(shape) * dtype.itemsize
+    if not like.is_cpu or size in TORCHS or torch.are_deterministic_algorithms_enabled():
         return like.new_empty(shape, dtype=dtype)  # in the last case filled with NaN, as the tests want it
-    return torch.from_numpy(np.empty(shape, NUMPY[dtype]))
+    if size < TORCHS.start:
+        return torch.from_numpy(np.empty(shape, NUMPY[dtype]))
+    memory = np.empty(size + 64, np.uint8)
+    begin = -memory.ctypes.data % 64  # torch aligns to as much, and kernels are faster so
+    return torch.from_numpy(memory[begin : begin + size].view(NUMPY[dtype]).reshape(shape))
 
 
 def zeros(like: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -122,9 +122,9 @@ def require(condition: Mapping[str, Any], recorded: Iterable[Mapping[str, Any]],
 
 
 def changed(recorded: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The files of loaded plugins that are not what they were when a run recorded them."""
-    digests = {plugin.name: plugin.digest for plugin in _plugins}
-    return [str(p["path"]) for p in recorded if digests.get(p["name"], p["digest"]) != p["digest"]]
+    """The files of plugins that a run recorded, and of which another version is loaded, or another plugin."""
+    digests = {plugin.digest for plugin in _plugins}
+    return [str(plugin["path"]) for plugin in recorded if plugin["digest"] not in digests]
 
 
 def _known(kind: str, name: Any) -> bool:

@@ -1,6 +1,6 @@
 """§2.1 and §2.3: memories, one file each, and the protocol that they keep (`protocol.py`).
 
-MEMORIES gives names to them: a name stands for the class that is made with the width of what is read.
+MEMORIES gives names to them: a name stands for the class, which is made with the size of its vectors.
 """
 
 from collections.abc import Callable

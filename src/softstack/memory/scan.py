@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from softstack import checks, kernels
+from softstack.errors import BadInput
 from softstack.memory.items import MemoryState
 from softstack.memory.protocol import Instructions, Memory, instructions_type
 from softstack.memory.queue import Queue
@@ -102,4 +103,14 @@ def scan(
 def stepped(memory: Memory, state: Any, instructions: Any) -> tuple[Any, Tensor]:
     """One step in the memory's own precision."""
     with full_precision(instructions[0]):
-        return memory.step(state, instructions)
+        new, r = memory.step(state, instructions)
+    if type(new) is not type(state) or not isinstance(r, Tensor) or r.shape[-1] != memory.width:
+        raise BadInput(
+            f"a step of {memory} must give (state, r): a {type(state).__name__}, as its init does, and a "
+            f"read of {memory.width} numbers; got {_described(new)} and {_described(r)}"
+        )
+    return new, r
+
+
+def _described(part: object) -> str:
+    return f"a tensor {tuple(part.shape)}" if isinstance(part, Tensor) else f"a {type(part).__name__}"

@@ -9,6 +9,7 @@ from torch.nn.functional import pad
 from torch.utils._pytree import tree_map
 
 from softstack import checks
+from softstack.errors import BadInput
 
 S = TypeVar("S")
 
@@ -45,6 +46,11 @@ def kept(live: Tensor, new: S, old: S) -> S:
 def _grown(old: Tensor, new: Tensor) -> Tensor:
     if old.shape == new.shape:
         return old
+    if any(now < was for was, now in zip(old.shape, new.shape, strict=True)):
+        raise BadInput(
+            f"a state of {tuple(old.shape)} became {tuple(new.shape)} in a step: a state may grow but not "
+            "shrink, or sequences that are over would lose what they hold"
+        )
     more = [size for was, now in zip(old.shape, new.shape, strict=True) for size in (now - was, 0)]
     return pad(old, more[::-1])
 
@@ -64,5 +70,5 @@ def running(lengths: Tensor, x: Tensor) -> Tensor:
 def full_precision(x: Tensor) -> AbstractContextManager[Any]:
     """Strengths are summed over many steps: under autocast a memory still computes in its own dtype."""
     device = x.device.type
-    autocast = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+    autocast = device != "meta" and torch.is_autocast_enabled(device)  # the meta device has no autocast
     return torch.autocast(device, enabled=False) if autocast else nullcontext()

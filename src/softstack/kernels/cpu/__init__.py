@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from softstack.kernels.cpu.layout import SHORT, links, places
+from softstack.kernels.cpu.layout import SHORT, links, places, tape_length
 from softstack.kernels.cpu.layout import paths as paths
 from softstack.kernels.tuples import Gradients, Inputs, Kept, Log, Options, Outputs, Sizes, Steps
 
@@ -21,7 +21,7 @@ def why_not(x: Tensor) -> str:
 
 
 def tape_sizes(options: Options, sizes: Sizes) -> tuple[int, int]:
-    chained, rows = (places(options, sizes, chained).end for chained in (True, False))
+    chained, rows = (tape_length(places(options, sizes, chained)) for chained in (True, False))
     return torch.sym_ite(sizes.N > SHORT, chained, rows), links(options, sizes)
 
 

@@ -56,6 +56,11 @@ def places(options: Options, sizes: Sizes, chained: bool) -> Places:
     return Places(0, h, c, r, acts, gates, level, top, level_in, top_in, end)
 
 
+def tape_length(at: Places) -> int:
+    """In whole rows, so that the next model's tape begins with one."""
+    return -(-at.end // LANES) * LANES
+
+
 def links(options: Options, sizes: Sizes) -> int:
     """How many cells are noted of a model's chains: link (B, N) and first (B, T + 1) of its memory, then link
     (B, n_in) and first (B, T + 1) of its input buffer."""

@@ -1,5 +1,7 @@
 """What compiled code works in beside what it takes and gives: it makes no arrays of its own."""
 
+import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,29 +43,34 @@ class BackwardRoom(NamedTuple):
 
 def for_forward(options: Options, sizes: Sizes, real: Any) -> ForwardRoom:
     cells = sizes.N if paths(options, sizes.N)[0] else 0
-
-    def rows(count: int) -> Any:
-        return np.empty((count, LANES), real)
-
-    return ForwardRoom(
-        rows(sizes.G), rows(actions(options, sizes)), rows(cells), np.empty(sizes.k, real),
-        np.empty(sizes.m, real), np.empty((2, LANES), np.int64), rows(2), rows(2),
-    )  # fmt: skip
+    pre, out, seen, held, faults = rows((sizes.G, actions(options, sizes), cells, 2, 2), real)
+    item, row = np.empty(sizes.k, real), np.empty(sizes.m, real)
+    return ForwardRoom(pre, out, seen, item, row, np.empty((2, LANES), np.int64), held, faults)
 
 
 def for_backward(options: Options, sizes: Sizes, real: Any) -> BackwardRoom:
     B, T, k, m, H, _, G, N, _ = sizes
-    cells = N if paths(options, N)[0] else 0
-    counts = (H, H, m, cells, cells * m, k, H, H, m, cells, cells)
+    cells, linear = N if paths(options, N)[0] else 0, options.core == LINEAR
+    steps = (T, -(-B // LANES))
+    counts = (actions(options, sizes), 0 if linear else G, H if options.core == GRU else 0)
+    of_steps = [math.prod(steps) * count for count in counts]
+    *small, outs, pres, recs = rows((H, H, m, cells, cells * m, k, H, H, m, cells, cells, *of_steps), real)
+    outs, pres, recs = (z.reshape(*steps, n, LANES) for z, n in zip((outs, pres, recs), counts, strict=True))
+    item, row = np.empty(k, real), np.empty(m, real)
+    return BackwardRoom._make([*small, item, row, outs, outs if linear else pres, recs])
 
-    def steps(count: int) -> Any:
-        return np.empty((T, -(-B // LANES), count, LANES), real)
 
-    outs = steps(actions(options, sizes))
-    pres = outs if options.core == LINEAR else steps(G)
-    rows = [np.empty((count, LANES), real) for count in counts]
-    recs = steps(H if options.core == GRU else 0)
-    return BackwardRoom._make([*rows, np.empty(k, real), np.empty(m, real), outs, pres, recs])
+def rows(counts: Sequence[int], real: Any) -> list[Any]:
+    """Arrays (count, LANES). They begin at multiples of 64 bytes: a row that lies in two lines of the cache
+    takes longer."""
+    numbers = np.empty(sum(counts) * LANES + 64 // real.itemsize, real)
+    begin = -numbers.__array_interface__["data"][0] % 64 // real.itemsize
+    arrays = []
+    for count in counts:
+        end = begin + count * LANES
+        arrays.append(numbers[begin:end].reshape(count, LANES))
+        begin = end
+    return arrays
 
 
 def actions(options: Options, sizes: Sizes) -> int:

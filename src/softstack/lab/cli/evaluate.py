@@ -6,8 +6,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from softstack.lab import plugins, tasks
-from softstack.lab.cli.screen import say
+from softstack.lab import tasks
+from softstack.lab.cli.options import opened
 from softstack.lab.runs import store
 from softstack.lab.tasks.data import Split, read_tsv
 from softstack.lab.training.draws import encoded, examples
@@ -41,9 +41,7 @@ def evaluate(
     as_json
         print JSON; "accuracy" is in [0, 1]
     """
-    run = store.load(run_dir)
-    for path in plugins.changed(run.provenance.get("plugins", ())):
-        say(f"{path} has changed since {run_dir} was trained with it")
+    run = opened(run_dir)
     network = store.network(run)
     task = tasks.find(run.condition.task)
     strings = examples(run.condition, run.seed, split) if data is None else read_tsv(data, task)

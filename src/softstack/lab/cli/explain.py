@@ -6,7 +6,7 @@ from pathlib import Path
 from softstack import checks
 from softstack.formal import drawing
 from softstack.lab import tasks
-from softstack.lab.cli.options import Whole
+from softstack.lab.cli.options import Whole, opened
 from softstack.lab.explain import diagnosis, diagnosis_figures
 from softstack.lab.explain.extract import extract as extraction
 from softstack.lab.reports.figures import rendered
@@ -32,7 +32,7 @@ def diagnose(run_dir: Path, /, *, out: Path | None = None, strings: Whole = 200)
         how many strings of the test set
     """
     checks.positive("--strings", strings)
-    run = store.load(run_dir)
+    run = opened(run_dir)
     result = diagnosis.diagnose(store.network(run), run.condition, run.seed, strings)
     title = f"{tasks.find(run.condition.task).name}, {run.condition.controller}, {run.path.name}"
     folder = run_dir if out is None else out
@@ -80,7 +80,7 @@ def extract(
     out
         where the files go; the run directory by default
     """
-    run = store.load(run_dir)
+    run = opened(run_dir)
     result = extraction(
         store.network(run),
         run.condition,

@@ -6,8 +6,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from softstack.errors import unknown
-from softstack.lab.cli.options import Whole, at_least_one
-from softstack.lab.runs import disk, store
+from softstack.lab.cli.options import Whole, at_least_one, opened
+from softstack.lab.runs import disk
 from softstack.lab.runs import export as exporting
 
 
@@ -39,7 +39,7 @@ def export(
     if format not in exporting.FORMATS:
         raise unknown("format", format, exporting.FORMATS)
     at_least_one("--length", length)
-    run = store.load(run_dir)
+    run = opened(run_dir)
     form = exporting.FORMATS[format]
     path = out or Path(f"{run.condition.name}-seed-{run.seed}{form.suffix}")
     disk.write(path, form.write(run, length))

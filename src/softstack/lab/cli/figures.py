@@ -5,7 +5,7 @@ from pathlib import Path
 
 from softstack.errors import BadInput
 from softstack.lab import tasks
-from softstack.lab.cli.options import Whole, at_least_one
+from softstack.lab.cli.options import Whole, at_least_one, opened
 from softstack.lab.reports import figures as drawing
 from softstack.lab.runs import store
 from softstack.lab.sweeps.jobs import train_missing
@@ -30,7 +30,7 @@ def trace(run_dir: Path, symbols: str, /, *, out: Path = Path("trace.png")) -> N
         raise BadInput(f"--out {out} must end in one of {', '.join(kinds)}")
     if out.is_dir():
         raise BadInput(f"--out {out} is a directory: name a file")
-    run = store.load(run_dir)
+    run = opened(run_dir)
     network = store.network(run)
     seen = drawing.observe(network, run.condition, symbols.split())
     task = tasks.find(run.condition.task).name.replace("_", " ")

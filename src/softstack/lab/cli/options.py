@@ -1,11 +1,15 @@
 """Kinds of options that commands share, and checks of them."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from softstack.errors import BadInput
+from softstack.lab import plugins
+from softstack.lab.cli.screen import say
+from softstack.lab.runs import store
 
 
 def whole(kind: Any, tokens: Sequence[Any]) -> int:
@@ -26,3 +30,11 @@ def not_negative(name: str, number: int) -> int:
     if number < 0:
         raise BadInput(f"{name} must not be negative; got {number}")
     return number
+
+
+def opened(run_dir: Path) -> store.Run:
+    """The run in a directory; says if a plugin is not what it was when the run was trained."""
+    run = store.load(run_dir)
+    for path in plugins.changed(run.provenance.get("plugins", ())):
+        say(f"{run_dir} was trained with another version of {path}: what follows may not be what it learnt")
+    return run

@@ -153,7 +153,12 @@ def status(
     as_json
         print JSON
     """
-    standings = [progress.read(path) for path in progress.plans(root)]
+    standings: list[progress.Standing] = []
+    for plan in progress.plans(root):
+        try:
+            standings.append(progress.read(plan))
+        except BadInput as error:
+            say(f"{plan} is left out: {error}")
     if as_json:
         print(json.dumps([standing._asdict() for standing in standings]))
         return

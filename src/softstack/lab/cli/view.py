@@ -7,6 +7,7 @@ from pathlib import Path
 
 from softstack.errors import BadInput
 from softstack.lab import tasks
+from softstack.lab.cli.options import opened
 from softstack.lab.reports import network_page
 from softstack.lab.runs import store
 from softstack.lab.tasks.data import check_symbols
@@ -38,7 +39,7 @@ def view(
         raise BadInput(f"--out {out} must end in .html")
     if out.is_dir():
         raise BadInput(f"--out {out} is a directory: name a file")
-    runs = [store.load(path) for path in run_dirs]
+    runs = [opened(path) for path in run_dirs]
     typed = None if symbols is None else symbols.split()
     if typed is not None and runs:
         task = tasks.find(runs[0].condition.task)

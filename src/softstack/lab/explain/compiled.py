@@ -48,7 +48,7 @@ def compile_task(
 ) -> tuple[Compiled, Trial]:
     """A network compiled from a machine over a task's alphabet, as a trial that took no epochs."""
     alphabet = tasks.find(task).alphabet
-    made = compiled(
+    compilation = compiled(
         machine,
         inputs=alphabet,
         outputs=alphabet,
@@ -62,11 +62,11 @@ def compile_task(
         task,
         controller,
         buffered=buffered,
-        hidden_size=made.network.hidden_size,
-        memory_size=made.network.memory_size,
-        steps_per_symbol=max(1, made.steps(1)),
+        hidden_size=compilation.network.hidden_size,
+        memory_size=compilation.network.memory_size,
+        steps_per_symbol=max(1, compilation.steps(1)),
     )
-    weights = {name: p.detach().clone() for name, p in made.network.named_parameters()}
+    weights = {name: p.detach().clone() for name, p in compilation.network.named_parameters()}
     parameters = {name: p.unsqueeze(0) for name, p in weights.items()}
     scores = []
     for split in ("dev", "test"):
@@ -78,8 +78,8 @@ def compile_task(
             except BadInput:
                 if size == 1:
                     raise
-        scores.append(accuracies(made.network, parameters, data, len(alphabet)).item())
-    return made, Trial(condition, 0, [], scores[0], scores[1], weights, 0.0)
+        scores.append(accuracies(compilation.network, parameters, data, len(alphabet)).item())
+    return compilation, Trial(condition, 0, [], scores[0], scores[1], weights, 0.0)
 
 
 def save(root: Path, machine: Transducer, trial: Trial) -> Path:

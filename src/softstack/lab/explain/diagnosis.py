@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 from softstack.formal.running import looks
 from softstack.lab import tasks
 from softstack.lab.explain.ablation import BENEATH, NOTHING, READS, STATE, WHOLE, Network, edits, run
-from softstack.lab.tasks.data import Dataset, Example
+from softstack.lab.tasks.data import Dataset, Example, one_hot
 from softstack.lab.training.conditions import Condition
 from softstack.lab.training.draws import encoded, examples, stream
 from softstack.lab.training.population import accuracies
@@ -89,7 +88,7 @@ def diagnose(network: Network, condition: Condition, seed: int, strings: int = 2
     tested = examples(condition, seed, "test")[:strings]
     data = encoded(condition, tested, "test")
     task, memory = tasks.find(condition.task), network.cell.memory
-    x = one_hot(data.x, len(task.alphabet)).to(network.cell.heads.weight)
+    x = one_hot(data.x, len(task.alphabet), network.cell.heads.weight)
     runs = {name: run(network, x, edit) for name, edit in edits(memory).items()}
     answers = {name: ablated.y.argmax(-1) for name, ablated in runs.items()}  # (B, T)
     scored = data.mask.sum()
@@ -226,14 +225,14 @@ def _by_length(network: Network, condition: Condition, seed: int) -> list[tuple[
     rng = stream(seed, "test")
     measured = []
     for factor in FACTORS:
-        given = tasks.of_length(task, rng, 50, factor * base)
-        if given:
-            measured.append((factor * base, accuracy_at(network, condition, given)))
+        strings = tasks.of_length(task, rng, 50, factor * base)
+        if strings:
+            measured.append((factor * base, accuracy_at(network, condition, strings)))
     return measured
 
 
 def _by_look(
-    task: str, given: Sequence[Example], right: Sequence[Sequence[bool]]
+    task: str, strings: Sequence[Example], right: Sequence[Sequence[bool]]
 ) -> tuple[list[Bin], list[Bin]]:
     """Accuracy by how deep the stack of the task's machine is where it writes the answer, and by how long ago
     the symbol that it looks at was pushed. Nothing for a task without a machine, or one that is a machine:
@@ -241,17 +240,20 @@ def _by_look(
     machine = tasks.machine_of(tasks.TASKS[task]) if task in tasks.TASKS else None
     if machine is None:
         return [], []
-    found: tuple[dict[int, list[bool]], dict[int, list[bool]]] = (defaultdict(list), defaultdict(list))
-    for example, row in zip(given, right, strict=True):
+    by_depth_and_distance: tuple[dict[int, list[bool]], dict[int, list[bool]]] = (
+        defaultdict(list),
+        defaultdict(list),
+    )
+    for example, row in zip(strings, right, strict=True):
         for j, look in enumerate(looks(machine, example.input)):
             if example.target[j] is not None:
-                for measure, into in zip(look, found, strict=True):
+                for measure, into in zip(look, by_depth_and_distance, strict=True):
                     into[measure.bit_length()].append(row[j])
     depth, distance = (
         [
             Bin(2 ** (k - 1) if k else 0, 2**k - 1 if k else 0, sum(rows), len(rows))
             for k, rows in sorted(into.items())
         ]
-        for into in found
+        for into in by_depth_and_distance
     )
     return depth, distance

@@ -102,7 +102,7 @@ def agreement(
 def measured(
     network: Network,
     condition: Condition,
-    made: Transducer,
+    machine: Transducer,
     rng: np.random.Generator,
     n: int,
     every_position: bool,
@@ -113,15 +113,15 @@ def measured(
     different: list[Counterexample] = []
     for factor in FACTORS:
         if factor == 10:
-            given = tasks.of_length(task, rng, max(10, n // 5), factor * task.length("train"))
-            if not given:
+            strings = tasks.of_length(task, rng, max(10, n // 5), factor * task.length("train"))
+            if not strings:
                 continue  # the task has no strings as long
         else:
-            given = [task.example(w) for w in task.sample(rng, n, "train" if factor == 1 else "test")]
-        told = answers(network, condition, given)
+            strings = [task.example(w) for w in task.sample(rng, n, "train" if factor == 1 else "test")]
+        told = answers(network, condition, strings)
         right = total = 0
-        for example, row in zip(given, told, strict=True):
-            said = [*said_by(made, example.input), *[""] * len(row)]
+        for example, row in zip(strings, told, strict=True):
+            said = [*said_by(machine, example.input), *[""] * len(row)]
             for j, target in enumerate(example.target):
                 if target is not None:
                     right += said[j] == target
@@ -129,5 +129,5 @@ def measured(
                 if (every_position or target is not None) and said[j] != row[j]:
                     word = example.input if condition.buffered else example.input[: j + 1]
                     different.append(Counterexample(word, j, said[j], row[j]))
-        scores.append(Score(factor, agreement(made, given, told, every_position), Share(right, total)))
+        scores.append(Score(factor, agreement(machine, strings, told, every_position), Share(right, total)))
     return scores, min(different, key=lambda c: (len(c.symbols), c.position), default=None)

@@ -46,8 +46,8 @@ def rows(
 ) -> Iterator[tuple[Row, Transducer | None]]:
     """Each row, and the machine extracted from its network."""
     for name in names:
-        made, trial = compile_task(*find(name))
-        yield _row(made.network, trial.condition, 0, "compiled")
+        compilation, trial = compile_task(*find(name))
+        yield _row(compilation.network, trial.condition, 0, "compiled")
         for condition in conditions([name]):
             trials = [store.load(store.place(runs, condition, seed)) for seed in seeds]
             trials.sort(key=lambda run: (run.result["dev"], run.result["test"]))

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
-from torch.nn.functional import one_hot
 
 from softstack.lab import tasks
-from softstack.lab.tasks.data import UNSCORED, Example, check_symbols
+from softstack.lab.tasks.data import UNSCORED, Example, check_symbols, one_hot
 from softstack.lab.training.conditions import TABLE_1, Condition
 from softstack.networks import BufferedStackRNN
 from softstack.trace import Trace
@@ -60,7 +59,7 @@ class Observed(NamedTuple):
 def traced(network: nn.Module, alphabet: Sequence[str], symbols: Sequence[str]) -> tuple[Tensor, Trace]:
     """What a network puts out for symbols, (T, K), and what it did."""
     indices = torch.tensor([alphabet.index(symbol) for symbol in symbols])
-    y, _, trace = network(one_hot(indices, len(alphabet)).to(next(network.parameters())), return_trace=True)
+    y, _, trace = network(one_hot(indices, len(alphabet), next(network.parameters())), return_trace=True)
     return y, trace
 
 

@@ -89,9 +89,9 @@ def reference(v: Tensor, u: Tensor, d: Tensor) -> Tensor:
 SCANS: dict[str, Callable[..., Tensor]] = {"fused": fused, "vectorised": reference}
 
 
-def both_ways(run: Callable[..., Tensor], given: list[Tensor]) -> list[Tensor]:
-    r = run(*given)
-    return [r, *torch.autograd.grad(r.sum(), given)]
+def both_ways(run: Callable[..., Tensor], inputs: list[Tensor]) -> list[Tensor]:
+    r = run(*inputs)
+    return [r, *torch.autograd.grad(r.sum(), inputs)]
 
 
 def agree(case: str, ours: list[Tensor], theirs: list[Tensor]) -> None:
@@ -102,9 +102,9 @@ def agree(case: str, ours: list[Tensor], theirs: list[Tensor]) -> None:
             raise BadInput(f"{case}: two implementations differ by {off:.1e}, so they are not timed")
 
 
-def clock(run: Callable[..., Any], *given: Any, budget: float = 1.0) -> float:
+def clock(run: Callable[..., Any], *inputs: Any, budget: float = 1.0) -> float:
     """The median of as many repeats as fit the budget, three at least unless one takes all of it."""
-    run(*given)
+    run(*inputs)
     times: list[float] = []
     while (
         not times
@@ -112,7 +112,7 @@ def clock(run: Callable[..., Any], *given: Any, budget: float = 1.0) -> float:
         or (len(times) < 3 and sum(times) < 3 * budget)
     ):
         began = time.perf_counter()
-        run(*given)
+        run(*inputs)
         times.append(time.perf_counter() - began)
     return statistics.median(times)
 
@@ -123,47 +123,47 @@ def scans(longest: dict[str, int], B: int, m: int, lengths: tuple[int, ...]) -> 
     gigabytes, so that it has a process of its own."""
     case = f"scan, B={B}, m={m}"
     for T in lengths:
-        given = instructions(B, T, m)
-        ours = both_ways(fused, given)
+        inputs = instructions(B, T, m)
+        ours = both_ways(fused, inputs)
         for name in (name for name, most in longest.items() if most >= T):
             if name == "literal":
                 theirs, seconds = elsewhere(one_example, B, T, m)
             else:
-                theirs, seconds = both_ways(SCANS[name], given), None
+                theirs, seconds = both_ways(SCANS[name], inputs), None
             agree(f"{case}, T={T}", [x[: len(theirs[0])] for x in ours], theirs)
-            yield Timing(case, T, name, seconds or clock(both_ways, SCANS[name], given))
+            yield Timing(case, T, name, seconds or clock(both_ways, SCANS[name], inputs))
 
 
 def one_example(B: int, T: int, m: int) -> tuple[list[Tensor], float]:
     """The literal loop on the first of B examples: what it gives, and the seconds that all would take."""
     torch.set_num_threads(1)
-    given = [x[:1].detach().requires_grad_() for x in instructions(B, T, m)]
+    inputs = [x[:1].detach().requires_grad_() for x in instructions(B, T, m)]
     began = time.perf_counter()
-    made = both_ways(literal, given)
+    made = both_ways(literal, inputs)
     took = time.perf_counter() - began
-    seconds = took if took > ENOUGH else clock(both_ways, literal, given)
+    seconds = took if took > ENOUGH else clock(both_ways, literal, inputs)
     return [x.detach() for x in made], B * seconds
 
 
-def elsewhere(run: Callable[..., Any], *given: Any) -> Any:
+def elsewhere(run: Callable[..., Any], *inputs: Any) -> Any:
     """In a process of its own."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
-        return process.submit(run, *given).result()
+        return process.submit(run, *inputs).result()
 
 
 def worst(B: int, m: int, T: int) -> Iterator[Timing]:
     """Strengths that make a kernel of this kind slow."""
     for kind in STRENGTHS:
-        given = instructions(B, T, m, kind)
-        ours = both_ways(fused, given)
-        agree(kind, ours, both_ways(reference, given))
+        inputs = instructions(B, T, m, kind)
+        ours = both_ways(fused, inputs)
+        agree(kind, ours, both_ways(reference, inputs))
         case = f"scan, B={B}, m={m}, strengths {kind}"
-        yield Timing(case, T, "fused", clock(both_ways, fused, given))
+        yield Timing(case, T, "fused", clock(both_ways, fused, inputs))
 
 
 def long(T: int, m: int) -> Iterator[Timing]:
-    given = instructions(1, T, m)
-    yield Timing(f"scan, B=1, m={m}", T, "fused", clock(both_ways, fused, given))
+    inputs = instructions(1, T, m)
+    yield Timing(f"scan, B=1, m={m}", T, "fused", clock(both_ways, fused, inputs))
 
 
 def networks(T: int) -> Iterator[Timing]:

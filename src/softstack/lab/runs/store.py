@@ -257,7 +257,7 @@ def network(run: Run) -> Network:
         raise BadInput(f"{path} cannot be read ({error}): it was damaged, train it again") from None
     built = build(run.condition)
     built.load_state_dict(weights)
-    return built
+    return built.eval()
 
 
 def provenance(device: str) -> dict[str, Any]:

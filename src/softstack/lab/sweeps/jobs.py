@@ -11,7 +11,7 @@ import torch
 
 from softstack import fit, kernels
 from softstack.errors import BadInput
-from softstack.lab import tasks
+from softstack.lab import plugins, tasks
 from softstack.lab.runs import disk, store, unfinished
 from softstack.lab.sweeps import plans, tally, workers
 from softstack.lab.sweeps.engine import Failure, run
@@ -54,6 +54,7 @@ def run_sweep(
 ) -> Outcome:
     """Train what `root` does not have of a sweep. What fails is recorded, and the rest goes on."""
     workers.check(engine)
+    _refuse_other_plugins(root, sweep)
     concerned = [c for c in sweep.conditions if missing(root, c, sweep.seeds)]
     if not concerned:
         return Outcome(0, [])
@@ -84,6 +85,21 @@ def run_sweep(
                     for seed in ended.unit.seeds:
                         sink(store.load(store.place(root, ended.unit.condition, seed)))
         return Outcome(counts.trained, failed, counts.seconds, counts.work)
+
+
+def _refuse_other_plugins(root: Path, sweep: Sweep) -> None:
+    """A condition names a memory and not its code: trials of two versions of a plugin must not be mixed."""
+    for condition in sweep.conditions:
+        if not plugins.needed(condition.task, condition.memory, condition.controller):
+            continue
+        for seed in sweep.seeds:
+            if store.finished(root, condition, seed):
+                run = store.load(store.place(root, condition, seed))
+                for path in plugins.changed(run.provenance.get("plugins", ())):
+                    raise BadInput(
+                        f"{run.path} was trained with another version of {path}: give another --out, "
+                        "or remove what was trained with it"
+                    )
 
 
 def plan_name(sweep: Sweep) -> str:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from softstack.errors import BadInput, unknown
-from softstack_forks import one_thread, prepare
+from softstack_command.forks import one_thread, prepare
 
 SLURM = {"cores": 1, "processes": 1, "memory": "4GB", "walltime": "01:00:00"}
 SLURM_KEYS = (

@@ -50,7 +50,9 @@ def initial(condition: Condition, seed: int, device: torch.device | str | None =
     """The network with which a trial begins."""
     network = build(condition)
     generator = torch.Generator().manual_seed(int(stream(seed, "init").integers(2**63)))
+    changed = condition.changed  # a memory's own biases hold unless the condition asks for others
+    biases = {"u": "pop_bias", "i": "buffer_bias", "o": "buffer_bias"}
     network.reset_parameters(
-        generator, {"u": condition.pop_bias, "i": condition.buffer_bias, "o": condition.buffer_bias}
+        generator, {head: changed[field] for head, field in biases.items() if field in changed}
     )
     return network.to(device)

@@ -50,7 +50,10 @@ def outputs(network: Network, parameters: Parameters, x: Tensor, letters: int) -
 @torch.no_grad()
 def accuracies(network: Network, parameters: Parameters, data: Dataset, letters: int) -> Tensor:
     """(P,): right positions over scored positions, the argmax taken over the whole alphabet."""
+    training = network.training
+    network.eval()  # a core may do something else while it trains
     y = outputs(network, parameters, data.x, letters).argmax(-1)  # (P, n, T)
+    network.train(training)
     right = ((y == data.y) & data.mask).sum((1, 2))
     return right.double() / data.mask.sum((1, 2))
 

@@ -1,7 +1,7 @@
 """The process from which local workers are forked: it has imported everything, so that they start at once.
 
-It is not in the package, because importing that imports torch, which takes seconds. The command starts it
-first, and both import at the same time. This module knows no other.
+The command starts it before it imports torch itself, so that both import at the same time. This module knows
+no other.
 """
 
 import multiprocessing

@@ -1,8 +1,4 @@
-"""The command `softstack`: which commands there are, and where.
-
-It is not in the package, because importing that imports torch, which takes seconds: `softstack --help` need
-not wait for it. A command's module is imported when the command is run.
-"""
+"""Which commands there are, and where. A command's module, and torch, is imported when the command is run."""
 
 import os
 import sys
@@ -11,14 +7,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
-import softstack_forks
+from cyclopts import App, CycloptsError, Parameter
+from rich.console import Console
 
-try:
-    from cyclopts import App, CycloptsError, Parameter
-    from rich.console import Console
-except ImportError as missing:
-    print(f"softstack: the command needs {missing.name}: pip install 'softstack[lab]'", file=sys.stderr)
-    sys.exit(2)
+from softstack_command import forks
 
 CLI = "softstack.lab.cli"
 COMMANDS = {  # where it is, and the first line of its docstring
@@ -113,7 +105,7 @@ def run(
 ) -> None:
     if words and words[0] in COMMANDS:
         if words[0] in WITH_WORKERS and not any(word.startswith("--engine") for word in words):
-            softstack_forks.prepare()
+            forks.prepare()
         import torch  # slow
 
         from softstack.lab import plugins
@@ -163,7 +155,3 @@ def _sentence(error: Exception) -> str | None:
     from softstack.errors import BadInput  # there already, or this is a bug
 
     return str(error) if isinstance(error, BadInput) else None
-
-
-if __name__ == "__main__":
-    main()
