@@ -9,6 +9,7 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from softstack.buffered import BufferedStackRNN
 from softstack.errors import BadInput
 from softstack.formal import saturation
 from softstack.formal.analysis import bound, quiet, reachable, steps_of
@@ -18,7 +19,7 @@ from softstack.formal.machines import PDTS, dyck, real_time_dyck
 from softstack.formal.running import transduced, walk
 from softstack.formal.transducer import BOTTOM, Transducer
 from softstack.lab import tasks
-from softstack.networks import BufferedStackRNN, StackRNN
+from softstack.networks import StackRNN
 from strategies import PATIENT, dense, sparse, words
 
 LONG = 10_000

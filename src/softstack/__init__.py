@@ -1,5 +1,6 @@
 """softstack: differentiable stacks and queues for PyTorch."""
 
+from softstack.buffered import BufferedStackRNN, BufferedState
 from softstack.cell import Actions, Edit, StackCell, State
 from softstack.controllers import CONTROLLERS, Heads
 from softstack.errors import BadInput
@@ -21,7 +22,7 @@ from softstack.memory import (
     scan,
     stack_scan,
 )
-from softstack.networks import BufferedStackRNN, BufferedState, LayerStates, StackRNN
+from softstack.networks import LayerStates, StackRNN
 from softstack.trace import Trace
 from softstack.viewer.show import show
 

@@ -1,9 +1,9 @@
-"""§2.2-2.3: StackRNN (Figure 1) and BufferedStackRNN (Figure 2).
+"""§2.2: StackRNN (Figure 1).
 
-The loops here are the reference: fused kernels compute the same, and are held to them.
+The loop here is the reference: fused kernels compute the same, and are held to it.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple, overload
 
 import torch
@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from softstack import buffers, checks, fit, fused, kernels
+from softstack import checks, fit, fused, kernels
 from softstack.cell import Edit, StackCell, State
 from softstack.errors import BadInput
-from softstack.memory import Batch, Memory, MemoryState, empty
-from softstack.memory.states import detached, full_precision, only_where, running
+from softstack.memory import Batch, Memory
+from softstack.memory.states import detached, only_where, running
 from softstack.trace import Moment, Trace, gather, over_time
 
 
@@ -25,18 +25,6 @@ class LayerStates(NamedTuple):
     layers: tuple[State, ...]  # layer by layer; of two directions, the forward one first
 
     def detach(self) -> "LayerStates":
-        return detached(self)
-
-
-class BufferedState(NamedTuple):
-    """All that a BufferedStackRNN carries from step to step."""
-
-    network: State
-    input: MemoryState  # ⟨I_t, i_t⟩
-    i: Tensor  # (B,) strength to take from the input buffer next
-    output: MemoryState  # ⟨O_t, o_t⟩
-
-    def detach(self) -> "BufferedState":
         return detached(self)
 
 
@@ -140,7 +128,7 @@ class StackRNN(nn.Module):
         x = checks.sequence(
             x.data if isinstance(x, PackedSequence) else x, self.input_size, self.cell.any_weight
         )
-        reason = _kept(return_trace, edit)
+        reason = fit.kept(return_trace, edit)
         sentences = [
             kernels.explain(self.backend, x, reason or fit.why_not(cell, x, x.shape[-2]))
             for cell in self.cells
@@ -244,7 +232,7 @@ class StackRNN(nn.Module):
     ) -> tuple[Tensor, State, Trace | None]:
         """One cell: through a kernel if one fits, else step by step."""
         x = x if live is None else only_where(live, x)
-        reason = _kept(return_trace, edit) or fit.why_not(cell, x, x.shape[-2])
+        reason = fit.kept(return_trace, edit) or fit.why_not(cell, x, x.shape[-2])
         kernel = kernels.choose(self.backend, x, reason)
         if kernel != "reference":
             final = fused.run(cell, x, state, lengths, kernel)
@@ -282,11 +270,6 @@ class StackRNN(nn.Module):
         return ", ".join(more)
 
 
-def _kept(return_trace: bool, edit: Edit | None) -> str:
-    """What of a call only the reference can do."""
-    return "a trace is kept step by step" if return_trace else "steps are edited" if edit else ""
-
-
 def backwards(x: Tensor, lengths: Tensor | None) -> Tensor:
     """x (B, T, k) from its end to its beginning; padding stays where it is."""
     if lengths is None:
@@ -295,188 +278,3 @@ def backwards(x: Tensor, lengths: Tensor | None) -> Tensor:
     ends = lengths.to(x.device).unsqueeze(-1)  # (B, 1)
     order = torch.where(steps < ends, ends - 1 - steps, steps)  # (B, T)
     return x.gather(-2, order.unsqueeze(-1).expand_as(x))
-
-
-def twice(T: int) -> int:
-    return 2 * T
-
-
-class BufferedStackRNN(nn.Module):
-    """Figure 2: a StackRNN that takes its input from one queue and puts its output into another.
-
-    For T items of input it makes `steps(T)` steps, and at each decides how much to take and how much to
-    give, so that it can pause and can put out more or less than it takes in.
-
-    * `steps`: how many steps for T items, a function that gives a whole number; twice T by default
-    * `discard_first`: throw the first whole item of the output away, as the authors' code does
-    * all others are those of StackRNN
-
-    >>> net = BufferedStackRNN(3, controller="linear", memory_size=2, output_size=3, steps=lambda T: 2 * T)
-    >>> y, state = net(torch.randn(10, 12, 3))
-    >>> y.shape
-    torch.Size([10, 24, 3])
-    """
-
-    def __init__(
-        self,
-        input_size: int,
-        *,
-        hidden_size: int | None = None,
-        memory_size: int | None = None,
-        output_size: int | None = None,
-        controller: str | nn.Module = "lstm",
-        memory: str | Memory = "stack",
-        steps: Callable[[int], int] = twice,
-        discard_first: bool = False,
-        backend: str = "auto",
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        super().__init__()
-        kernels.require(backend)
-        self.backend = backend
-        self.steps = steps
-        self.discard_first = discard_first
-        self.cell = StackCell(
-            input_size,
-            hidden_size=hidden_size,
-            memory_size=memory_size,
-            output_size=output_size,
-            controller=controller,
-            memory=memory,
-            buffered=True,
-            device=device,
-            dtype=dtype,
-        )
-        self.input_size, self.output_size = input_size, output_size
-        self.hidden_size, self.memory_size = self.cell.hidden_size, self.cell.memory_size
-
-    @property
-    def cells(self) -> list[StackCell]:
-        return [self.cell]
-
-    def reset_parameters(
-        self, generator: torch.Generator | None = None, biases: Mapping[str, float] | None = None
-    ) -> None:
-        """Draw every weight anew. `biases` are those of heads, by name ("i": take, "o": give)."""
-        self.cell.reset_parameters(generator, biases)
-
-    def init(self, batch: Batch, like: Tensor) -> BufferedState:
-        """Empty buffers, and i_0 = 0: the first step reads the first item without taking it."""
-        return BufferedState(
-            network=self.cell.init(batch, like),
-            input=empty(self.input_size, batch, like),
-            i=like.new_zeros(batch),
-            output=empty(self.cell.output_width, batch, like),
-        )
-
-    def explain(self, x: Tensor, *, return_trace: bool = False, edit: Edit | None = None) -> str:
-        """Which backend runs on this input, and why, in a sentence."""
-        x = checks.sequence(x, self.input_size, self.cell.any_weight)
-        reason = _kept(return_trace, edit) or fit.why_not(self.cell, x, self._count(x.shape[-2]))
-        return kernels.explain(self.backend, x, reason)
-
-    @overload
-    def forward(
-        self,
-        x: Tensor,
-        state: BufferedState | None = None,
-        lengths: Tensor | None = None,
-        *,
-        return_trace: Literal[False] = False,
-        edit: Edit | None = None,
-    ) -> tuple[Tensor, BufferedState]: ...
-
-    @overload
-    def forward(
-        self,
-        x: Tensor,
-        state: BufferedState | None = None,
-        lengths: Tensor | None = None,
-        *,
-        return_trace: Literal[True],
-        edit: Edit | None = None,
-    ) -> tuple[Tensor, BufferedState, Trace]: ...
-
-    def forward(
-        self,
-        x: Tensor,
-        state: BufferedState | None = None,
-        lengths: Tensor | None = None,
-        *,
-        return_trace: bool = False,
-        edit: Edit | None = None,
-    ) -> tuple[Tensor, BufferedState] | tuple[Tensor, BufferedState, Trace]:
-        """x (B, T, input_size) or (T, input_size) -> y and the state after `steps(T)` steps.
-
-        y (B, n, output_size) is what the output buffer holds, read off with strength 1 an item; n is the
-        number of steps made so far, the most that the buffer can hold, and items it does not hold are 0.
-        Give the state back to go on: x joins the input buffer, and y again begins with the first output.
-        A sequence of length L (`lengths`) puts only L items into its buffer and makes only steps(L) steps.
-        `return_trace` and `edit` are as for StackRNN.
-        """
-        x = checks.sequence(x, self.input_size, self.cell.any_weight)
-        T, batch = x.shape[-2], tuple(x.shape[:-2])
-        fresh = self.init(batch, x)
-        if state is None:
-            state = fresh
-        checks.same_state(state, fresh, batch)
-        filled = None if lengths is None else running(lengths, x)  # (B, T)
-        x = x if filled is None else only_where(filled, x)
-        steps = self._count(T)
-        counts = None if lengths is None else self._counts(lengths, x)  # (B,)
-        network, input, i, output = state
-        input = buffers.fill(input, x, None if filled is None else filled.to(x.dtype))
-        reason = _kept(return_trace, edit) or fit.why_not(self.cell, x, steps)
-        kernel = kernels.choose(self.backend, x, reason)
-        if kernel != "reference":
-            return self._fused(BufferedState(network, input, i, output), counts, steps, kernel)
-        moments: list[Moment] = []
-        for t in range(steps):
-            live = None if counts is None else t < counts  # (B,)
-            with full_precision(x):
-                input, x_t = buffers.take(input, i, live)
-            y_t, features, actions, network = self.cell(x_t, network, live, edit)
-            assert actions.i is not None and actions.o is not None
-            with full_precision(x):
-                output = buffers.give(output, y_t, actions.o)
-            i = actions.i if live is None else only_where(live, actions.i, i)
-            if return_trace:
-                contents = self.cell.memory.contents(network.memory)
-                moments.append(Moment(x_t, y_t, features, actions, network.r, contents))
-        state = BufferedState(network, input, i, output)
-        y = self._read_off(output)
-        return (y, state, gather(moments, self.cell, x)) if return_trace else (y, state)
-
-    def _fused(
-        self, state: BufferedState, counts: Tensor | None, steps: int, kernel: str
-    ) -> tuple[Tensor, BufferedState]:
-        """The same through a kernel, from buffers that are filled."""
-        from softstack.kernels.rnn import Input
-
-        buffer = Input(state.input.s, state.i, steps)
-        final = fused.run(self.cell, state.input.V, state.network, counts, kernel, buffer)
-        output = MemoryState(
-            torch.cat((state.output.V, final.y), -2), torch.cat((state.output.s, final.o), -1)
-        )
-        left = MemoryState(state.input.V, final.strengths)
-        return self._read_off(output), BufferedState(fused.state_of(final), left, final.i, output)
-
-    def _read_off(self, output: MemoryState) -> Tensor:
-        with full_precision(output.s):
-            items = output.s.shape[-1]
-            return buffers.read_off(output, items, discard_first=self.discard_first, backend=self.backend)
-
-    def _count(self, length: int) -> int:
-        steps = self.steps(length)
-        if not isinstance(steps, int) or steps < 0:
-            raise BadInput(f"steps({length}) must be a whole number of at least 0; got {steps!r}")
-        return steps
-
-    def _counts(self, lengths: Tensor, x: Tensor) -> Tensor:
-        """(B,): the steps that a sequence of each length makes."""
-        counts = torch.tensor([self._count(n) for n in range(x.shape[-2] + 1)], device=x.device)
-        return counts[lengths.to(x.device, torch.int64)]
-
-    def extra_repr(self) -> str:
-        return f"backend={self.backend!r}, discard_first={self.discard_first}"

@@ -12,13 +12,14 @@ from typing import NamedTuple
 
 import torch
 
+from softstack.buffered import BufferedStackRNN
 from softstack.errors import BadInput, unknown
 from softstack.formal import saturation
 from softstack.formal.analysis import Steps, bound, problems
 from softstack.formal.linear import linear_heads
 from softstack.formal.moves import Move, moves
 from softstack.formal.transducer import BOTTOM, Transducer
-from softstack.networks import BufferedStackRNN, StackRNN
+from softstack.networks import StackRNN
 
 ON = tanh(1.0)
 """The hidden state of a unit whose cell is 1."""

@@ -8,9 +8,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from softstack.buffered import BufferedStackRNN
 from softstack.cell import Actions, Edit, State
 from softstack.memory import Head, Memory, Strength
-from softstack.networks import BufferedStackRNN, StackRNN
+from softstack.networks import StackRNN
 from softstack.trace import Trace
 
 Network = StackRNN | BufferedStackRNN

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from softstack import checks
+from softstack.buffered import BufferedStackRNN
 from softstack.errors import BadInput
 from softstack.formal.analysis import bound
 from softstack.formal.clusters import Points, farthest_first, grouped
@@ -24,7 +25,6 @@ from softstack.lab.explain.fidelity import Counterexample, Score, Share, agreeme
 from softstack.lab.tasks.data import Example
 from softstack.lab.training.conditions import Condition
 from softstack.memory import NoMemory, Stack
-from softstack.networks import BufferedStackRNN
 
 EXPLAINS = 0.99  # fidelity, at once and twice the length, of a machine that explains a network
 STAYS = 0.9  # share of answers that must stay when strengths are rounded

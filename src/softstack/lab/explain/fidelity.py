@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from softstack.buffered import BufferedStackRNN
 from softstack.formal.running import transduced
 from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
@@ -14,7 +15,6 @@ from softstack.lab.explain.ablation import Network
 from softstack.lab.runs.compare import wilson
 from softstack.lab.tasks.data import Example
 from softstack.lab.training.conditions import Condition
-from softstack.networks import BufferedStackRNN
 
 FACTORS = (1, 2, 10)
 

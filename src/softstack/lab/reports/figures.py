@@ -15,10 +15,10 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
+from softstack.buffered import BufferedStackRNN
 from softstack.lab import tasks
 from softstack.lab.tasks.data import UNSCORED, Example, check_symbols, one_hot
 from softstack.lab.training.conditions import TABLE_1, Condition
-from softstack.networks import BufferedStackRNN
 from softstack.trace import Trace
 from softstack.viewer.declared import Column, columns, said
 

@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from softstack.buffered import BufferedStackRNN
 from softstack.controllers import GRU, LSTM, MLP, RNN, Linear
 from softstack.lab import tasks
 from softstack.lab.reports.figures import traced
 from softstack.lab.tasks import Task
 from softstack.lab.training.conditions import Condition
 from softstack.memory import NoMemory, Queue, Stack
-from softstack.networks import BufferedStackRNN, StackRNN
+from softstack.networks import StackRNN
 from softstack.viewer import recorded
 
 Network = StackRNN | BufferedStackRNN

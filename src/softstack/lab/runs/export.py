@@ -10,9 +10,10 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+from softstack.buffered import BufferedStackRNN
 from softstack.lab import tasks
 from softstack.lab.runs import store
-from softstack.networks import BufferedStackRNN, StackRNN
+from softstack.networks import StackRNN
 
 
 class Outputs(nn.Module):

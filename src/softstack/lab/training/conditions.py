@@ -11,12 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from softstack.buffered import BufferedStackRNN
 from softstack.controllers import CONTROLLERS
 from softstack.errors import BadInput, unknown
 from softstack.lab import tasks
 from softstack.lab.training.losses import LOSSES
 from softstack.memory import MEMORIES
-from softstack.networks import BufferedStackRNN, StackRNN
+from softstack.networks import StackRNN
 
 Network = StackRNN | BufferedStackRNN
 NUMERICS = 5

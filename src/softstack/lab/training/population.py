@@ -16,6 +16,7 @@ from torch.func import functional_call, stack_module_state, vmap
 from torch.nn.functional import cross_entropy
 
 from softstack import fit, kernels
+from softstack.buffered import BufferedStackRNN
 from softstack.errors import BadInput
 from softstack.lab import tasks
 from softstack.lab.tasks.data import Dataset, Split, one_hot
@@ -25,7 +26,6 @@ from softstack.lab.training.conditions import Condition, Network
 from softstack.lab.training.draws import initial, stacked, stream
 from softstack.lab.training.epochs import Epoch
 from softstack.lab.training.losses import LOSSES
-from softstack.networks import BufferedStackRNN
 
 Parameters = dict[str, Tensor]  # each with a leading axis of P
 
