@@ -127,7 +127,7 @@ def test_a_population_is_its_networks_one_by_one(row):
     strings = torch.arange(6).repeat(3, 1)
     losses = together.losses(strings)
     (gradient,) = torch.autograd.grad(losses.sum(), [together.optimiser.vectors])
-    for place, seed in enumerate(together.seeds):
+    for place, seed in enumerate(member.seed for member in together.members):
         alone = Population(condition, [seed])
         steps = together.data["train"].x.shape[2]
         pad = (0, steps - alone.data["train"].x.shape[2])  # all are padded alike
@@ -263,7 +263,7 @@ def test_networks_are_tested_in_eval_mode(monkeypatch, tmp_path):
     condition = replace(SMALL, controller="seesaw")
     population = Population(condition, [0])
     core = population.network.cell.core
-    population.accuracies("dev")
+    population.scores("dev")
     assert core.modes and not any(core.modes)
     core.modes.clear()
     population.step(population.batches()[0])

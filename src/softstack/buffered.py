@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from softstack import buffers, checks, fit, fused, kernels
 from softstack.cell import Edit, StackCell, State
+from softstack.disturbance import Disturbance, check_rates, of_call
 from softstack.errors import BadInput
 from softstack.memory import Batch, Memory, MemoryState, empty
 from softstack.memory.states import detached, full_precision, only_where, running
@@ -60,13 +61,16 @@ class BufferedStackRNN(nn.Module):
         memory: str | Memory = "stack",
         steps: Callable[[int], int] = twice,
         discard_first: bool = False,
+        state_reset: float = 0.0,
+        hidden_noise: float = 0.0,
         backend: str = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         kernels.require(backend)
-        self.backend = backend
+        check_rates(state_reset, hidden_noise)
+        self.backend, self.state_reset, self.hidden_noise = backend, state_reset, hidden_noise
         self.steps = steps
         self.discard_first = discard_first
         self.cell = StackCell(
@@ -117,6 +121,7 @@ class BufferedStackRNN(nn.Module):
         *,
         return_trace: Literal[False] = False,
         edit: Edit | None = None,
+        disturbance: Disturbance | None = None,
     ) -> tuple[Tensor, BufferedState]: ...
 
     @overload
@@ -128,6 +133,7 @@ class BufferedStackRNN(nn.Module):
         *,
         return_trace: Literal[True],
         edit: Edit | None = None,
+        disturbance: Disturbance | None = None,
     ) -> tuple[Tensor, BufferedState, Trace]: ...
 
     def forward(
@@ -138,6 +144,7 @@ class BufferedStackRNN(nn.Module):
         *,
         return_trace: bool = False,
         edit: Edit | None = None,
+        disturbance: Disturbance | None = None,
     ) -> tuple[Tensor, BufferedState] | tuple[Tensor, BufferedState, Trace]:
         """x (B, T, input_size) or (T, input_size) -> y and the state after `steps(T)` steps.
 
@@ -145,7 +152,7 @@ class BufferedStackRNN(nn.Module):
         number of steps made so far, the most that the buffer can hold, and items it does not hold are 0.
         Give the state back to go on: x joins the input buffer, and y again begins with the first output.
         A sequence of length L (`lengths`) puts only L items into its buffer and makes only steps(L) steps.
-        `return_trace` and `edit` are as for StackRNN.
+        `return_trace`, `edit` and `disturbance` are as for StackRNN.
         """
         x = checks.sequence(x, self.input_size, self.cell.any_weight)
         T, batch = x.shape[-2], tuple(x.shape[:-2])
@@ -159,16 +166,18 @@ class BufferedStackRNN(nn.Module):
         counts = None if lengths is None else self._counts(lengths, x)  # (B,)
         network, input, i, output = state
         input = buffers.fill(input, x, None if filled is None else filled.to(x.dtype))
+        (disturbance,) = of_call(self, disturbance, [network.h], steps)
         reason = fit.kept(return_trace, edit) or fit.why_not(self.cell, x, steps)
         kernel = kernels.choose(self.backend, x, reason)
         if kernel != "reference":
-            return self._fused(BufferedState(network, input, i, output), counts, steps, kernel)
+            return self._fused(BufferedState(network, input, i, output), counts, steps, disturbance, kernel)
         moments: list[Moment] = []
         for t in range(steps):
             live = None if counts is None else t < counts  # (B,)
             with full_precision(x):
                 input, x_t = buffers.take(input, i, live)
-            y_t, features, actions, network = self.cell(x_t, network, live, edit)
+            disturbance_t = None if disturbance is None else disturbance.at(t)
+            y_t, features, actions, network = self.cell(x_t, network, live, edit, disturbance_t)
             assert actions.i is not None and actions.o is not None
             with full_precision(x):
                 output = buffers.give(output, y_t, actions.o)
@@ -181,13 +190,18 @@ class BufferedStackRNN(nn.Module):
         return (y, state, gather(moments, self.cell, x)) if return_trace else (y, state)
 
     def _fused(
-        self, state: BufferedState, counts: Tensor | None, steps: int, kernel: str
+        self,
+        state: BufferedState,
+        counts: Tensor | None,
+        steps: int,
+        disturbance: Disturbance | None,
+        kernel: str,
     ) -> tuple[Tensor, BufferedState]:
         """The same through a kernel, from buffers that are filled."""
         from softstack.kernels.rnn import Input
 
         buffer = Input(state.input.s, state.i, steps)
-        final = fused.run(self.cell, state.input.V, state.network, counts, kernel, buffer)
+        final = fused.run(self.cell, state.input.V, state.network, counts, kernel, buffer, disturbance)
         output = MemoryState(
             torch.cat((state.output.V, final.y), -2), torch.cat((state.output.s, final.o), -1)
         )

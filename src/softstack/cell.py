@@ -11,6 +11,7 @@ from torch.utils._pytree import tree_map
 
 from softstack import checks
 from softstack.controllers import CONTROLLERS, Heads, Hidden, Linear, reset
+from softstack.disturbance import Disturbance
 from softstack.errors import BadInput, unknown
 from softstack.memory import MEMORIES, Batch, Memory, Scores, Strength
 from softstack.memory.protocol import TAKEN, Head, instructions_type
@@ -99,14 +100,25 @@ class StackCell(nn.Module):
         return State(self.core.init(batch, like), memory, like.new_zeros(*batch, self.memory.width))
 
     def forward(
-        self, x: Tensor, state: State, live: Tensor | None = None, edit: Edit | None = None
+        self,
+        x: Tensor,
+        state: State,
+        live: Tensor | None = None,
+        edit: Edit | None = None,
+        disturbance: Disturbance | None = None,
     ) -> tuple[Tensor, Tensor, Actions, State]:
         """x (B, input_size) -> y, the controller's features, all its actions, and the state after the step.
 
-        Where `live` (B,) is false the step is padding: nothing changes and every action is 0.
+        Where `live` (B,) is false the step is padding: nothing changes and every action is 0. `disturbance` is
+        what training does to the controller's state in this step.
         """
         start = state if edit is None else edit.state(state)
+        if disturbance is not None:
+            start = start._replace(h=tuple(part * disturbance.keep.unsqueeze(-1) for part in start.h))
         features, h = self.core(torch.cat((x, start.r), -1), start.h)
+        if disturbance is not None:
+            noisy = h[0] + disturbance.noise
+            features, h = noisy if features is h[0] else features, (noisy, *h[1:])
         h = tuple(new.to(old.dtype) for new, old in zip(h, state.h, strict=True))  # under autocast
         actions = self.act(features, like=state.r)
         if edit is not None:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from softstack.cell import StackCell, State
+from softstack.disturbance import Disturbance
 from softstack.fit import CORE_NAMES, MEMORY_NAMES
 from softstack.memory import MemoryState
 
@@ -32,6 +33,7 @@ def run(
     lengths: Tensor | None,
     kernel: str,
     buffer: "Input | None" = None,
+    disturbance: Disturbance | None = None,
 ) -> Final:
     """x (B, T, input_size), or the items of an input buffer, and the state before it; the batch axis may be
     missing. What comes out has the same axes."""
@@ -57,6 +59,7 @@ def run(
         CORE_NAMES[type(cell.core)],
         MEMORY_NAMES[type(cell.memory)],
         None if buffer is None else rnn.Input(grow(buffer.strengths), grow(buffer.i), buffer.steps),
+        None if disturbance is None else tuples.Disturbance(*map(grow, disturbance)),
         kernel,
     )
     hidden = (outputs.final.h, outputs.final.c)[: len(state.h)]

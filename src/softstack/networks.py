@@ -3,7 +3,7 @@
 The loop here is the reference: fused kernels compute the same, and are held to it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, overload
 
 import torch
@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from softstack import checks, fit, fused, kernels
 from softstack.cell import Edit, StackCell, State
+from softstack.disturbance import Disturbance, Disturbances, check_rates, of_call
 from softstack.errors import BadInput
 from softstack.memory import Batch, Memory
 from softstack.memory.states import detached, only_where, running
@@ -29,6 +30,7 @@ class LayerStates(NamedTuple):
 
 
 AnyState = State | LayerStates
+RATES = ("state_reset", "hidden_noise")
 
 
 class StackRNN(nn.Module):
@@ -44,6 +46,10 @@ class StackRNN(nn.Module):
       its size (docs/add/memory.md)
     * `num_layers`: cells one above the other, each with a memory; each reads the features of the one below
     * `dropout`: share of those features that is dropped in training
+    * `state_reset`: in training, how likely the controller's state is lost before each step, in each sequence
+      by itself, so that it learns to keep things in its memory; 0.5 with a `hidden_noise` of 0.2 works well
+    * `hidden_noise`: in training, the standard deviation of the noise that is added to h after each step.
+      A controller without a state has nothing to reset or to disturb
     * `bidirectional`: a second cell in each layer reads backwards; features, and y, stand side by side
     * `backend`: "auto", a fused kernel where it computes what the modules say, else the reference; or
       "reference", "cpu" or "gpu", that one or an error. `explain(x)` says which runs, and why
@@ -66,6 +72,8 @@ class StackRNN(nn.Module):
         num_layers: int = 1,
         dropout: float = 0.0,
         bidirectional: bool = False,
+        state_reset: float = 0.0,
+        hidden_noise: float = 0.0,
         backend: str = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
@@ -80,7 +88,8 @@ class StackRNN(nn.Module):
                 "a controller that is given as a module serves one cell: for several layers or directions "
                 "register its class in ss.CONTROLLERS and give its name"
             )
-        self.backend = backend
+        check_rates(state_reset, hidden_noise)
+        self.backend, self.state_reset, self.hidden_noise = backend, state_reset, hidden_noise
         self.num_layers, self.dropout, self.bidirectional = num_layers, dropout, bidirectional
         directions = 2 if bidirectional else 1
         cells: list[StackCell] = []
@@ -146,6 +155,7 @@ class StackRNN(nn.Module):
         *,
         return_trace: Literal[False] = False,
         edit: Edit | None = None,
+        disturbance: Disturbances | None = None,
     ) -> tuple[Tensor, AnyState]: ...
 
     @overload
@@ -157,6 +167,7 @@ class StackRNN(nn.Module):
         *,
         return_trace: Literal[True],
         edit: Edit | None = None,
+        disturbance: Disturbances | None = None,
     ) -> tuple[Tensor, AnyState, Any]: ...
 
     def forward(
@@ -167,16 +178,18 @@ class StackRNN(nn.Module):
         *,
         return_trace: bool = False,
         edit: Edit | None = None,
+        disturbance: Disturbances | None = None,
     ) -> Any:
         """x (B, T, input_size) or (T, input_size) -> y (B, T, output_size) and the state after the last step.
 
         Give the state back to go on with the same sequences. Steps at or after `lengths` (B,) are padding:
         they put out 0 and change neither the state nor a gradient. A PackedSequence gives a PackedSequence.
         With `return_trace` the third result is a Trace, or a tuple of them, one for each cell. `edit` changes
-        states and actions on their way; like a trace it is a matter for the reference.
+        states and actions on their way; like a trace it is a matter for the reference. `disturbance`, one for
+        each cell, is used in the place of what would be drawn in training.
         """
         if isinstance(x, PackedSequence):
-            return self._packed(x, state, lengths, return_trace, edit)
+            return self._packed(x, state, lengths, return_trace, edit, disturbance)
         x = checks.sequence(x, self.input_size, self.cell.any_weight)
         fresh = self.init(tuple(x.shape[:-2]), x)
         if state is None:
@@ -184,7 +197,8 @@ class StackRNN(nn.Module):
         checks.same_state(state, fresh, tuple(x.shape[:-2]))
         states = state.layers if isinstance(state, LayerStates) else (state,)
         live = None if lengths is None else running(lengths, x)  # (B, T)
-        results = list(self._layers(x, states, lengths, live, return_trace, edit))
+        disturbances = of_call(self, disturbance, [state.h for state in states], x.shape[-2])
+        results = list(self._layers(x, states, lengths, live, return_trace, edit, disturbances))
         y = torch.cat([y for y, _, _ in results[-2:]], -1) if self.bidirectional else results[-1][0]
         finals = tuple(final for _, final, _ in results)
         final = finals[0] if len(finals) == 1 else LayerStates(finals)
@@ -201,20 +215,21 @@ class StackRNN(nn.Module):
         live: Tensor | None,
         return_trace: bool,
         edit: Edit | None,
+        disturbances: Sequence[Disturbance | None],
     ) -> Iterator[tuple[Tensor, State, Trace | None]]:
         """Each cell over the whole sequence: its outputs, final state and trace."""
-        cells = iter(zip(self.cells, states, strict=True))
+        cells = iter(zip(self.cells, states, disturbances, strict=True))
         for layer in range(self.num_layers):
             if layer > 0:
                 x = dropout(x, self.dropout, self.training)
-            cell, state = next(cells)
-            forward = self._run(cell, x, state, lengths, live, return_trace, edit)
+            cell, state, disturbance = next(cells)
+            forward = self._run(cell, x, state, lengths, live, return_trace, edit, disturbance)
             yield forward
             x_next = forward[0]
             if self.bidirectional:
-                cell, state = next(cells)
+                cell, state, disturbance = next(cells)
                 y, final, trace = self._run(
-                    cell, backwards(x, lengths), state, lengths, live, return_trace, edit
+                    cell, backwards(x, lengths), state, lengths, live, return_trace, edit, disturbance
                 )
                 yield backwards(y, lengths), final, trace
                 x_next = torch.cat((x_next, backwards(y, lengths)), -1)
@@ -229,19 +244,21 @@ class StackRNN(nn.Module):
         live: Tensor | None,
         return_trace: bool,
         edit: Edit | None,
+        disturbance: Disturbance | None,
     ) -> tuple[Tensor, State, Trace | None]:
         """One cell: through a kernel if one fits, else step by step."""
         x = x if live is None else only_where(live, x)
         reason = fit.kept(return_trace, edit) or fit.why_not(cell, x, x.shape[-2])
         kernel = kernels.choose(self.backend, x, reason)
         if kernel != "reference":
-            final = fused.run(cell, x, state, lengths, kernel)
+            final = fused.run(cell, x, state, lengths, kernel, disturbance=disturbance)
             return final.y, fused.state_of(final), None
         outputs: list[Tensor] = []
         moments: list[Moment] = []
         for t, x_t in enumerate(x.unbind(-2)):
             live_t = None if live is None else live[..., t]
-            y_t, features, actions, state = cell(x_t, state, live_t, edit)
+            disturbance_t = None if disturbance is None else disturbance.at(t)
+            y_t, features, actions, state = cell(x_t, state, live_t, edit, disturbance_t)
             outputs.append(y_t)
             if return_trace:
                 contents = cell.memory.contents(state.memory)
@@ -250,12 +267,18 @@ class StackRNN(nn.Module):
         return y, state, gather(moments, cell, x) if return_trace else None
 
     def _packed(
-        self, x: PackedSequence, state: Any, lengths: Tensor | None, return_trace: bool, edit: Edit | None
+        self,
+        x: PackedSequence,
+        state: Any,
+        lengths: Tensor | None,
+        return_trace: bool,
+        edit: Edit | None,
+        disturbance: Disturbances | None,
     ) -> Any:
         if lengths is not None:
             raise BadInput("a PackedSequence knows its lengths: leave `lengths` out")
         padded, sizes = pad_packed_sequence(x, batch_first=True)
-        arguments: dict[str, Any] = dict(return_trace=return_trace, edit=edit)
+        arguments: dict[str, Any] = dict(return_trace=return_trace, edit=edit, disturbance=disturbance)
         y, *rest = self.forward(padded, state, sizes, **arguments)
         if x.sorted_indices is not None:
             y, sizes = y[x.sorted_indices], sizes[x.sorted_indices.cpu()]
@@ -264,6 +287,7 @@ class StackRNN(nn.Module):
 
     def extra_repr(self) -> str:
         more = [f"backend={self.backend!r}"]
+        more += [f"{name}={rate}" for name in RATES if (rate := getattr(self, name))]
         if self.num_layers > 1 or self.bidirectional:
             more += [f"num_layers={self.num_layers}", f"dropout={self.dropout}"]
             more += [f"bidirectional={self.bidirectional}"]

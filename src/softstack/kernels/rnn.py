@@ -16,11 +16,25 @@ from softstack.kernels.kinds import LINEAR, LSTM, NONE
 from softstack.kernels.kinds import MEMORIES as MEMORIES
 from softstack.kernels.operators import New, empty, once, operator, own, whole, zeros
 from softstack.kernels.scan import HALVES
-from softstack.kernels.tuples import Buffer, Gradients, Inputs, Kept, Options, Outputs, Sizes, State, Weights
+from softstack.kernels.tuples import (
+    Buffer,
+    Disturbance,
+    Gradients,
+    Inputs,
+    Kept,
+    Options,
+    Outputs,
+    Sizes,
+    State,
+    Weights,
+)
 
-INPUTS = ("x", *Weights._fields, *(f"{name}0" for name in (*State._fields, *Buffer._fields)), "lengths")
+INPUTS = (
+    "x", *Weights._fields, *(f"{name}0" for name in (*State._fields, *Buffer._fields)),
+    *Disturbance._fields, "lengths",
+)  # fmt: skip
 OUTPUTS = ("y", "o", *State._fields, *Buffer._fields)  # and the tape and its links, which have no gradient
-OPTIONS = "int core, int memory, SymInt steps, bool ragged, bool buffered"
+OPTIONS = "int core, int memory, SymInt steps, bool ragged, bool buffered, bool disturbed"
 
 
 def flat(parts: Any) -> list[Tensor]:
@@ -30,7 +44,9 @@ def flat(parts: Any) -> list[Tensor]:
 
 def inputs_of(tensors: Any) -> Inputs:
     x, *rest, lengths = tensors
-    return Inputs(x, Weights(*rest[:6]), State(*rest[6:11]), Buffer(*rest[11:]), lengths)
+    return Inputs(
+        x, Weights(*rest[:6]), State(*rest[6:11]), Buffer(*rest[11:13]), Disturbance(*rest[13:]), lengths
+    )
 
 
 def outputs_of(tensors: Any) -> Outputs:
@@ -39,13 +55,15 @@ def outputs_of(tensors: Any) -> Outputs:
 
 
 def kept_of(inputs: Inputs, outputs: Outputs) -> Kept:
-    x, (W, _, Wh, _, Wo, _), start, buffer, lengths = inputs
+    x, (W, _, Wh, _, Wo, _), start, buffer, disturbance, lengths = inputs
     _, _, final, after, tape, links = outputs
-    return Kept(x, W, Wh, Wo, lengths, start.s, *buffer, final.V, final.s, after.strengths, tape, links)
+    return Kept(
+        x, W, Wh, Wo, lengths, start.s, *buffer, *disturbance, final.V, final.s, after.strengths, tape, links
+    )
 
 
 def sizes_of(options: Options, x: Tensor, W: Tensor, Wo: Tensor, V: Tensor, n: int) -> Sizes:
-    core, memory, T, _, buffered = options
+    core, memory, T, _, buffered, _ = options
     (_, B, n_in, k), m = x.shape, V.shape[3]
     A = (W if core == LINEAR else Wo).shape[1]
     N = n if memory == NONE else n + T
@@ -53,7 +71,7 @@ def sizes_of(options: Options, x: Tensor, W: Tensor, Wo: Tensor, V: Tensor, n: i
 
 
 def sizes_of_inputs(options: Options, inputs: Inputs) -> Sizes:
-    x, weights, start, _, _ = inputs
+    x, weights, start, _, _, _ = inputs
     return sizes_of(options, x, weights.W, weights.Wo, start.V, start.s.shape[2])
 
 
@@ -72,8 +90,8 @@ def output_shapes(options: Options, P: int, sizes: Sizes) -> list[tuple[int, ...
 
 def results(new: New, *arguments: Any) -> list[Tensor]:
     """`OUTPUTS`, the tape and its links, for a kernel to fill."""
-    *tensors, core, memory, steps, ragged, buffered, backend = arguments
-    options, inputs = Options(core, memory, steps, ragged, buffered), inputs_of(tensors)
+    tensors, options, backend = arguments[: len(INPUTS)], Options(*arguments[len(INPUTS) : -1]), arguments[-1]
+    inputs = inputs_of(tensors)
     return room_for(new, options, sizes_of_inputs(options, inputs), inputs.x, backend)
 
 
@@ -86,8 +104,8 @@ def room_for(new: New, options: Options, sizes: Sizes, x: Tensor, backend: str) 
 
 def rnn_forward(*arguments: Any) -> list[Tensor]:
     """`Inputs`, `Options` and the backend -> `Outputs`."""
-    *tensors, core, memory, steps, ragged, buffered, backend = arguments
-    options, inputs = Options(core, memory, steps, ragged, buffered), inputs_of(map(whole, tensors))
+    tensors, options, backend = arguments[: len(INPUTS)], Options(*arguments[len(INPUTS) : -1]), arguments[-1]
+    inputs = inputs_of(map(whole, tensors))
     sizes = sizes_of_inputs(options, inputs)
     outputs = outputs_of(room_for(empty, options, sizes, inputs.x, backend))
     outputs.final.V[:, :, : inputs.start.s.shape[2]] = inputs.start.V
@@ -103,22 +121,29 @@ def gradients(new: New, kept: Kept) -> list[Tensor]:
     return [new(kept.x, shape) for shape in (kept.x.shape, *shapes)]
 
 
+def split(arguments: tuple[Any, ...]) -> tuple[Kept, tuple[Any, ...], Options, bool, str]:
+    """What the backward operator takes: `Kept`, the gradients of `OUTPUTS` where there are any, `Options`,
+    whether x's gradient is wanted, and the backend."""
+    *tensors, to_x, backend = arguments
+    kept, end = len(Kept._fields), len(Kept._fields) + len(OUTPUTS)
+    return Kept(*tensors[:kept]), tuple(tensors[kept:end]), Options(*tensors[end:]), to_x, backend
+
+
 def fake_gradients(*arguments: Any) -> list[Tensor]:
-    """Of all inputs but the lengths."""
-    kept, options = Kept(*arguments[:13]), Options(*arguments[22:27])
+    """Of all inputs but the disturbance and the lengths."""
+    kept, _, options, _, _ = split(arguments)
     _, _, h, c, r, V, _, _, _ = output_shapes(options, kept.x.shape[0], sizes_of_kept(options, kept))
     state = [h, c, r, (*kept.s0.shape, V[3]), kept.s0.shape, kept.strengths0.shape, kept.i0.shape]
     return [*gradients(Tensor.new_empty, kept), *(kept.x.new_empty(shape) for shape in state)]
 
 
 def rnn_backward(*arguments: Any) -> list[Tensor]:
-    """`Kept`, the gradients of `OUTPUTS` where there are any, `Options`, whether x's gradient is wanted, and
-    the backend -> the gradients of `INPUTS` but the lengths."""
-    kept, options = Kept(*map(whole, arguments[:13])), Options(*arguments[22:27])
-    to_x, backend = arguments[27:]
+    """Of what `split` names, the gradients of `INPUTS` but the last three."""
+    kept, of_outputs, options, to_x, backend = split(arguments)
+    kept = Kept(*map(whole, kept))
     sizes = sizes_of_kept(options, kept)
     shapes = output_shapes(options, kept.x.shape[0], sizes)
-    y, o, *rest = [own(g, kept.x, shape) for g, shape in zip(arguments[13:22], shapes, strict=True)]
+    y, o, *rest = [own(g, kept.x, shape) for g, shape in zip(of_outputs, shapes, strict=True)]
     x, *weights = gradients(zeros, kept)
     to = Gradients(y, o, State(*rest[:5]), Buffer(*rest[5:]), x, Weights(*weights))
     KERNELS[backend].rnn_backward(options, sizes, kept, to, to_x)
@@ -157,8 +182,7 @@ class Fused(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        *tensors, core, memory, steps, ragged, buffered, ctx.backend = inputs
-        ctx.options = (core, memory, steps, ragged, buffered)
+        tensors, ctx.options, ctx.backend = inputs[: len(INPUTS)], inputs[len(INPUTS) : -1], inputs[-1]
         outputs = outputs_of(output)
         ctx.mark_non_differentiable(outputs.tape, outputs.links)
         ctx.set_materialize_grads(False)  # the tape has none, and is large
@@ -168,7 +192,7 @@ class Fused(torch.autograd.Function):
     def backward(ctx: Any, *of_outputs: Tensor | None) -> Any:
         kept = ctx.saved_tensors  # once: gradient checkpointing computes them again for each reading
         arguments = (*kept, *of_outputs[: len(OUTPUTS)], *ctx.options, ctx.needs_input_grad[0], ctx.backend)
-        return (*once(rnn_backward_op, *arguments), *[None] * 7)
+        return (*once(rnn_backward_op, *arguments), *[None] * (3 + len(Options._fields) + 1))
 
 
 torch.library.register_autograd(
@@ -194,16 +218,25 @@ def run(
     core: str,
     memory: str,
     buffer: Input | None,
+    disturbance: Disturbance | None,
     backend: str,
 ) -> Outputs:
     """Each of P models over its own sequences, x (P, B, T, k), or what is in its input buffer. `lengths`
     (P, B) counts steps."""
     P, B, T, _ = x.shape
     strengths, i, steps = buffer or Input(x.new_zeros(P, B, 0), x.new_zeros(P, B), T)
-    options = Options(CORES[core], MEMORIES[memory], steps, lengths is not None, buffer is not None)
+    options = Options(
+        CORES[core], MEMORIES[memory], steps, lengths is not None, buffer is not None, disturbance is not None
+    )
+    if disturbance is None:
+        disturbance = Disturbance(x.new_zeros(P, B, 0), x.new_zeros(P, B, 0, 0))
+    elif lengths is not None:  # padding is left alone
+        live = torch.arange(steps, device=x.device) < lengths.unsqueeze(-1)
+        keep, noise = disturbance
+        disturbance = Disturbance(torch.where(live, keep, 1.0), noise * live.unsqueeze(-1))
     if lengths is None:
         lengths = torch.full((P, B), steps, device=x.device)
-    tensors = flat((x, weights, start, strengths, i))
+    tensors = flat((x, weights, start, strengths, i, disturbance))
     if x.dtype in HALVES:
         tensors = [tensor.float() for tensor in tensors]
     *outputs, tape, links = Fused.apply(*tensors, lengths.to(x.device, torch.int64), *options, backend)  # type: ignore[no-untyped-call]  # torch's apply

@@ -19,6 +19,7 @@ class Options(NamedTuple):
     steps: int  # T
     ragged: bool  # whether steps at or after `lengths` are padding
     buffered: bool
+    disturbed: bool  # whether there is a `Disturbance`
 
 
 class Weights(NamedTuple):
@@ -49,11 +50,19 @@ class Buffer(NamedTuple):
     i: Tensor  # (P, B) to be taken next
 
 
+class Disturbance(NamedTuple):
+    """What training does to the controller's state. Where there is none, of no steps."""
+
+    keep: Tensor  # (P, B, T) what h and c are multiplied by before each step, 1 or 0
+    noise: Tensor  # (P, B, T, H) what is added to h after it
+
+
 class Inputs(NamedTuple):
     x: Tensor  # (P, B, T, k); with buffers, the items (P, B, n_in, k)
     weights: Weights
     start: State
     buffer: Buffer
+    disturbance: Disturbance
     lengths: Tensor  # (P, B)
 
 
@@ -77,6 +86,8 @@ class Kept(NamedTuple):
     s0: Tensor  # of the start
     strengths0: Tensor
     i0: Tensor
+    keep: Tensor
+    noise: Tensor
     V: Tensor  # of the final state
     s: Tensor
     strengths: Tensor

@@ -31,6 +31,26 @@ def copy(y, begin, x):
 
 
 @inlined
+def scale(y, x, factors):
+    """x, every row times that of `factors` (1, LANES)."""
+    factor = load(factors, 0)
+    for i in range(y.shape[0]):
+        store(y, i, load(x, i) * factor)
+
+
+@inlined
+def add(y, x):
+    for i in range(y.shape[0]):
+        store(y, i, load(y, i) + load(x, i))
+
+
+@inlined
+def subtract(y, x, less):
+    for i in range(y.shape[0]):
+        store(y, i, load(x, i) - load(less, i))
+
+
+@inlined
 def zero(y):
     for i in range(y.shape[0]):
         store(y, i, full(y, 0.0))

@@ -34,7 +34,7 @@ class Places(NamedTuple):
 
 def places(options: Options, sizes: Sizes, chained: bool) -> Places:
     """`chained`: whether the memory is worked as a chain of cells, or by rows."""
-    core, memory, _, _, buffered = options
+    core, memory, _, _, buffered, _ = options
     B, T, k, m, H, K, _, N, n_in = sizes
     lanes = -(-B // LANES) * LANES
     h = T * lanes * k
@@ -68,8 +68,12 @@ def links(options: Options, sizes: Sizes) -> int:
     return B * (N + T + 1) + (B * (n_in + T + 1) if options.buffered else 0)
 
 
-def paths(options: Options, N: int) -> tuple[bool | None, bool | None, bool | None]:
+Paths = tuple[bool | None, bool | None, bool | None, bool | None]
+
+
+def paths(options: Options, N: int) -> Paths:
     """How a network with N slots is worked, as `cpu/rnn.py` takes it: whether its memory by rows, whether as
-    a chain, and whether it is buffered; True or None."""
+    a chain, whether it is buffered and whether disturbed; True or None."""
     memory = options.memory != NONE
-    return (memory and N <= SHORT) or None, (memory and N > SHORT) or None, options.buffered or None
+    rows, chained = (memory and N <= SHORT) or None, (memory and N > SHORT) or None
+    return rows, chained, options.buffered or None, options.disturbed or None

@@ -5,11 +5,12 @@ of a model holds all of it for the backward pass (`cpu/layout.py`). A long memor
 sequence at a time, for its control flow depends on its strengths; a short one by rows as well. README.md
 derives the backward pass.
 
-`rows`, `chained` and `buffered` say what there is, as True or None: numba leaves out what a None rules out,
+`rows`, `chained`, `buffered` and `disturbed` say what there is, as True or None: numba leaves out what a None rules out,
 and takes half as long to compile the rest.
 """
 
 from softstack.kernels.cpu.cells import (
+    add,
     add_sums,
     clear,
     copy,
@@ -18,7 +19,9 @@ from softstack.kernels.cpu.cells import (
     hold,
     lstm,
     lstm_backward,
+    scale,
     squash,
+    subtract,
     tanhs,
     unsquash,
     untanh,
@@ -59,9 +62,10 @@ from softstack.kernels.tuples import Weights
 
 
 @inlined
-def act(core, w, x, r, h_was, h_new, c_was, c_new, gates, pre, out, squashed, action):
+def act(core, w, x, r, h_was, h_new, c_was, c_new, gates, pre, out, squashed, action, noise, disturbed):
     """§2.2: what the controller does with x_t, r_{t-1} and h_{t-1}: h_t and c_t, its gates and its actions,
-    of which the first `squashed` are strengths and vectors. `pre` and `out` are room for rows."""
+    of which the first `squashed` are strengths and vectors. `pre` and `out` are room for rows.
+    Where it is disturbed `noise` is added to h_t."""
     H = h_new.shape[0]
     if core == GRU:
         none = x[:0]
@@ -75,6 +79,8 @@ def act(core, w, x, r, h_was, h_new, c_was, c_new, gates, pre, out, squashed, ac
             lstm(h_new, c_new, gates, c_was, pre)
         elif core == RNN:
             tanhs(h_new, pre)
+    if disturbed is not None:
+        add(h_new, noise)
     if core == LINEAR:
         squash(action, pre, squashed)
     else:
@@ -83,18 +89,18 @@ def act(core, w, x, r, h_was, h_new, c_was, c_new, gates, pre, out, squashed, ac
 
 
 @compiled
-def forward(room, options, sizes, inputs, outputs, rows, chained, buffered):
+def forward(room, options, sizes, inputs, outputs, rows, chained, buffered, disturbed):
     """Each model over its own sequences. The final V comes in with what the memory holds at first."""
-    core, memory, T, ragged, _ = options
+    core, memory, T, ragged, _, _ = options
     B, _, k, m, _, _, _, N, n_in = sizes
-    x, weights, before, buffer_before, lengths = inputs
+    x, weights, before, buffer_before, (keep, noise), lengths = inputs
     y, o, final, buffer, tape, links = outputs
     at = places(options, sizes, chained is not None)
     n = N - T if memory != NONE else N
     at_v = 4 if buffered is not None else 2  # the strengths u, d, and i, o come before v
     at_y = at_v + m
     lifo = memory == STACK
-    pre, out, seen, item, row, ends, end_strengths, not_numbers = room
+    pre, out, seen, item, row, ends, end_strengths, not_numbers, keep_t, noise_t, h_in, c_in = room
     heads, held, fault = ends[0], end_strengths[0], not_numbers[0]
     fronts, left, fault_in = ends[1], end_strengths[1], not_numbers[1]
     for p in range(x.shape[0]):
@@ -150,7 +156,17 @@ def forward(room, options, sizes, inputs, outputs, rows, chained, buffered):
                             first_in[q, t + 1], top_in[q, t + 1] = front, strength
                             for j in range(k):
                                 x_t[j, lane] = item[j]
-                act(core, w, x_t, r_was, h_was, h_new, c_was, c_new, gates[t, block], pre, out, at_y, action)
+                h_from, c_from = h_was, c_was
+                if disturbed is not None:
+                    spread_step(keep_t, keep[p].reshape(B, T, 1), t, begin)
+                    spread_step(noise_t, noise[p], t, begin)
+                    scale(h_in, h_was, keep_t)
+                    scale(c_in, c_was, keep_t)
+                    h_from, c_from = h_in, c_in
+                act(
+                    core, w, x_t, r_was, h_from, h_new, c_from, c_new, gates[t, block], pre, out, at_y,
+                    action, noise_t, disturbed,
+                )  # fmt: skip
                 if ragged:
                     for lane in range(lanes):
                         if t >= lengths[p, begin + lane]:
@@ -207,10 +223,10 @@ def forward(room, options, sizes, inputs, outputs, rows, chained, buffered):
 
 
 @compiled
-def backward(room, options, sizes, kept, gradients, to_x, rows, chained, buffered):
+def backward(room, options, sizes, kept, gradients, to_x, rows, chained, buffered, disturbed):
     """The gradients of x are made where `to_x`, and where it is buffered."""
-    core, memory, T, ragged, _ = options
-    x, W, Wh, Wo, lengths, s0, strengths0, i0, V, s, strengths_in, tape, links = kept
+    core, memory, T, ragged, _, _ = options
+    x, W, Wh, Wo, lengths, s0, strengths0, i0, keep, noise, V, s, strengths_in, tape, links = kept
     gy, go, to_state, to_buffer, gx, to_weights = gradients
     B, _, k, m, H, _, _, N, n_in = sizes
     at = places(options, sizes, chained is not None)
@@ -221,6 +237,7 @@ def backward(room, options, sizes, kept, gradients, to_x, rows, chained, buffere
     h_grad, c_grad, r_grad, s_grad, V_grad, x_grad = room.h, room.c, room.r, room.s, room.V, room.x
     h_kept, c_kept, r_kept, item, row = room.h_kept, room.c_kept, room.r_kept, room.item, room.row
     outs, pres, recs = room.outs, room.pres, room.recs
+    keep_t, noise_t, c_in = room.keep, room.noise, room.c_in
     for p in range(x.shape[0]):
         xs, hs, cs, rs, acts, gates = tracks(tape[p], at, options, sizes)
         gVp, gsp = to_state.V[p], to_state.s[p]
@@ -315,13 +332,25 @@ def backward(room, options, sizes, kept, gradients, to_x, rows, chained, buffere
                             clear(out, lane)
                 if core != LINEAR:
                     add_back(h_grad, Wo[p], 0, out)
+                    h_was, c_was, h_new = hs[t, block], cs[t, block], hs[t + 1, block]
+                    if disturbed is not None:
+                        spread_step(keep_t, keep[p].reshape(B, T, 1), t, begin)
+                        scale(room.h_in[t, block], h_was, keep_t)
+                        h_was = room.h_in[t, block]
+                        if core == LSTM:
+                            scale(c_in, c_was, keep_t)
+                            c_was = c_in
+                        if core == RNN:
+                            spread_step(noise_t, noise[p], t, begin)
+                            subtract(noise_t, h_new, noise_t)
+                            h_new = noise_t
                     if core == RNN:
-                        untanh(pre, h_grad, hs[t + 1, block])
+                        untanh(pre, h_grad, h_new)
                         zero(h_grad)
                     elif core == GRU:
-                        gru_backward(pre, rec, h_grad, hs[t, block], gates[t, block])
+                        gru_backward(pre, rec, h_grad, h_was, gates[t, block])
                     else:
-                        lstm_backward(pre, c_grad, h_grad, cs[t, block], gates[t, block])
+                        lstm_backward(pre, c_grad, h_grad, c_was, gates[t, block])
                         zero(h_grad)
                     if ragged:
                         for lane in range(lanes):
@@ -333,6 +362,9 @@ def backward(room, options, sizes, kept, gradients, to_x, rows, chained, buffere
                         add_back(h_grad, Wh[p, 2 * H :], 0, rec)
                     else:
                         add_back(h_grad, Wh[p], 0, pre)
+                    if disturbed is not None:
+                        scale(h_grad, h_grad, keep_t)
+                        scale(c_grad, c_grad, keep_t)
                 zero(r_grad)
                 add_back(r_grad, W[p], k, pre)
                 if ragged:
@@ -381,11 +413,12 @@ def backward(room, options, sizes, kept, gradients, to_x, rows, chained, buffere
         add_sums(to_weights.b[p], pres)
         if core == LINEAR:
             continue
+        h_in = hs if disturbed is None else room.h_in
         if core == GRU:
-            add_outer(to_weights.Wh[p, : 2 * H], 0, pres, hs)
-            add_outer(to_weights.Wh[p, 2 * H :], 0, recs, hs)
+            add_outer(to_weights.Wh[p, : 2 * H], 0, pres, h_in)
+            add_outer(to_weights.Wh[p, 2 * H :], 0, recs, h_in)
             add_sums(to_weights.bn[p], recs)
         else:
-            add_outer(to_weights.Wh[p], 0, pres, hs)
+            add_outer(to_weights.Wh[p], 0, pres, h_in)
         add_outer(to_weights.Wo[p], 0, outs, hs[1:])
         add_sums(to_weights.bo[p], outs)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softstack.kernels.cpu.layout import LANES, paths
-from softstack.kernels.kinds import GRU, LINEAR
+from softstack.kernels.kinds import GRU, LINEAR, LSTM
 from softstack.kernels.tuples import Options, Sizes
 
 
@@ -20,6 +20,10 @@ class ForwardRoom(NamedTuple):
     heads: Any  # (2, LANES) the first cells of the memory and of the input buffer, in each sequence
     held: Any  # (2, LANES) their strengths
     faults: Any  # (2, LANES) and what was not a number
+    keep: Any  # (1, LANES) of a disturbance
+    noise: Any  # (H, LANES)
+    h_in: Any  # (H, LANES) the state that a step starts from
+    c_in: Any  # (H, LANES)
 
 
 class BackwardRoom(NamedTuple):
@@ -34,30 +38,40 @@ class BackwardRoom(NamedTuple):
     r_kept: Any
     through: Any  # (N, LANES)
     left: Any  # (N, LANES)
+    keep: Any  # (1, LANES) of a disturbance
+    noise: Any  # (H, LANES)
+    c_in: Any  # (H, LANES) the state that a step starts from
     item: Any  # (k,)
     row: Any  # (m,)
     outs: Any  # (T, blocks, A, LANES) of all steps of a model: what the weights' gradients are made of
     pres: Any  # (T, blocks, G, LANES)
     recs: Any  # (T, blocks, H, LANES) for the GRU
+    h_in: Any  # (T, blocks, H, LANES) the states that steps start from, where they are disturbed
 
 
 def for_forward(options: Options, sizes: Sizes, real: Any) -> ForwardRoom:
     cells = sizes.N if paths(options, sizes.N)[0] else 0
-    pre, out, seen, held, faults = rows((sizes.G, actions(options, sizes), cells, 2, 2), real)
+    H = sizes.H if options.disturbed else 0
+    counts = (sizes.G, actions(options, sizes), cells, 2, 2, 1, H, H, H if options.core == LSTM else 0)
+    pre, out, seen, held, faults, *disturbed = rows(counts, real)
     item, row = np.empty(sizes.k, real), np.empty(sizes.m, real)
-    return ForwardRoom(pre, out, seen, item, row, np.empty((2, LANES), np.int64), held, faults)
+    return ForwardRoom(pre, out, seen, item, row, np.empty((2, LANES), np.int64), held, faults, *disturbed)
 
 
 def for_backward(options: Options, sizes: Sizes, real: Any) -> BackwardRoom:
     B, T, k, m, H, _, G, N, _ = sizes
     cells, linear = N if paths(options, N)[0] else 0, options.core == LINEAR
     steps = (T, -(-B // LANES))
-    counts = (actions(options, sizes), 0 if linear else G, H if options.core == GRU else 0)
+    disturbed = H if options.disturbed else 0
+    counts = (actions(options, sizes), 0 if linear else G, H if options.core == GRU else 0, disturbed)
     of_steps = [math.prod(steps) * count for count in counts]
-    *small, outs, pres, recs = rows((H, H, m, cells, cells * m, k, H, H, m, cells, cells, *of_steps), real)
-    outs, pres, recs = (z.reshape(*steps, n, LANES) for z, n in zip((outs, pres, recs), counts, strict=True))
+    small = (H, H, m, cells, cells * m, k, H, H, m, cells, cells, 1, disturbed, disturbed)
+    arrays = rows((*small, *of_steps), real)
+    large = zip(arrays[len(small) :], counts, strict=True)
+    outs, pres, recs, h_in = (z.reshape(*steps, n, LANES) for z, n in large)
     item, row = np.empty(k, real), np.empty(m, real)
-    return BackwardRoom._make([*small, item, row, outs, outs if linear else pres, recs])
+    pres = outs if linear else pres
+    return BackwardRoom._make([*arrays[: len(small)], item, row, outs, pres, recs, h_in])
 
 
 def rows(counts: Sequence[int], real: Any) -> list[Any]:

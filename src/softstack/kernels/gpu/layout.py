@@ -11,7 +11,7 @@ ON_CHIP = 160 * 1024  # bytes of weights that a program on the GPU holds in its 
 
 def places(options: Options, sizes: Sizes) -> tuple[list[int], int]:
     """Where on a sequence's tape its parts begin, and the end; and how many links it has."""
-    core, memory, _, _, buffered = options
+    core, memory, _, _, buffered, _ = options
     _, T, _, m, H, _, G, N, n_in = sizes
     chained = memory != NONE
     parts = (

@@ -46,8 +46,8 @@ def dead(lengths, T):
 
 
 def forward(options, sizes, inputs, outputs):
-    core, memory, _, ragged, buffered = options
-    x, weights, start, before, lengths = inputs
+    core, memory, _, ragged, buffered, disturbed = options
+    x, weights, start, before, disturbance, lengths = inputs
     y, o, final, buffer, tape, links = outputs
     W, b, _, _, Wo, bo = weights
     P, (B, T, k, m, H, K, G, N, n_in) = x.shape[0], sizes
@@ -65,10 +65,11 @@ def forward(options, sizes, inputs, outputs):
     with torch.cuda.device_of(x):
         if on_chip(core, m, H, x.dtype):
             gpu_whole.forward_kernel[(P * B,)](
-                *weights, start.h, start.c, start.r, start.s, *before, lengths, final.V, final.s,
-                buffer.strengths, o, final.h, final.c, final.r, buffer.i, tape, links,
+                *weights, start.h, start.c, start.r, start.s, *before, *disturbance, lengths, final.V,
+                final.s, buffer.strengths, o, final.h, final.c, final.r, buffer.i, tape, links,
                 B, T, k, m, H, A, G, N, n_in, at[-1], chains, *at[1:11],
-                CORE=core, MEMORY=memory, BUFFERED=buffered, **padded(core, buffered, m, H, G),
+                CORE=core, MEMORY=memory, BUFFERED=buffered, DISTURBED=disturbed,
+                **padded(core, buffered, m, H, G),
             )  # fmt: skip
         else:
             gpu_steps.forward(options, inputs, outputs, at, parts)
@@ -80,8 +81,8 @@ def forward(options, sizes, inputs, outputs):
 
 
 def backward(options, sizes, kept, gradients, to_x):
-    core, memory, _, ragged, buffered = options
-    x, W, Wh, Wo, lengths, s0, strengths0, i0, V, s, strengths, tape, links = kept
+    core, memory, _, ragged, buffered, disturbed = options
+    x, W, Wh, Wo, lengths, s0, strengths0, i0, keep, noise, V, s, strengths, tape, links = kept
     gy, go, state, buffer, gx, to_weights = gradients
     P, (B, T, k, m, H, K, G, N, n_in) = x.shape[0], sizes
     A, linear = (4 if buffered else 2) + m + K, core == LINEAR
@@ -103,10 +104,11 @@ def backward(options, sizes, kept, gradients, to_x):
     with torch.cuda.device_of(x):
         if on_chip(core, m, H, x.dtype):
             gpu_whole.backward_kernel[(P * B,)](
-                W, Wh, Wo, s0, strengths0, i0, lengths, V, tape, links, to_f, go, *state, buffer.i,
-                buffer.strengths, gout, gpre, gitems, B, T, k, m, H, A, G, N, n_in, at[-1], chains,
+                W, Wh, Wo, s0, strengths0, i0, keep, noise, lengths, V, tape, links, to_f, go, *state,
+                buffer.i, buffer.strengths, gout, gpre, gitems, B, T, k, m, H, A, G, N, n_in, at[-1], chains,
                 *(at[j] for j in (1, 2, 4, 5, 6, 7, 8, 9, 10)),
-                CORE=core, MEMORY=memory, BUFFERED=buffered, **padded(core, buffered, m, H, G),
+                CORE=core, MEMORY=memory, BUFFERED=buffered, DISTURBED=disturbed,
+                **padded(core, buffered, m, H, G),
             )  # fmt: skip
         else:
             gpu_steps.backward(options, kept, state, to_f, gout, gpre, at)
@@ -122,9 +124,10 @@ def backward(options, sizes, kept, gradients, to_x):
     if to_x:
         gx.copy_(torch.matmul(to_items, W[:, None, :, :k]))
     if not linear:
-        to_weights.Wh.copy_(outer(first, hs[:, :, :T]))
+        h_in = hs[:, :, :T] * keep.unsqueeze(-1) if disturbed else hs[:, :, :T]
+        to_weights.Wh.copy_(outer(first, h_in))
         if core == GRU:
-            to_weights.Wh[:, 2 * H :] = outer(gpre[..., G:], hs[:, :, :T])
+            to_weights.Wh[:, 2 * H :] = outer(gpre[..., G:], h_in)
             to_weights.bn.copy_(gpre[..., G:].sum((1, 2)))
         to_weights.Wo.copy_(outer(gout, hs[:, :, 1:]))
         to_weights.bo.copy_(gout.sum((1, 2)))

@@ -59,9 +59,9 @@ def part(pre, from_x, exists):
 
 @triton.jit(do_not_specialize=["t"])
 def step_kernel(
-    pre, z, Wo, bo, lengths, s0, V, tape, links, t, B, m, H, A, G, R, N, n, size, chains,
+    pre, z, Wo, bo, keep, noise, lengths, s0, V, tape, links, t, B, T, m, H, A, G, R, N, n, size, chains,
     at_h, at_c, at_r, at_acts, at_gates, at_level, at_top,
-    CORE: tl.constexpr, MEMORY: tl.constexpr, HP: tl.constexpr, MP: tl.constexpr, BLOCK: tl.constexpr,
+    CORE: tl.constexpr, MEMORY: tl.constexpr, DISTURBED: tl.constexpr, HP: tl.constexpr, MP: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     q = tl.program_id(0).to(tl.int64)
     column, inside = tl.arange(0, MP), tl.arange(0, MP) < m
@@ -85,18 +85,23 @@ def step_kernel(
                 if CORE == LSTM:
                     third = tanh(third)
                     fourth = tl.sigmoid(part(pre + 3 * H + unit, from_x + 3 * H + unit, exists))
-                    cell = second * tl.load(c, mask=exists, other=0) + first * third
+                    cell = tl.load(c, mask=exists, other=0)
+                    if DISTURBED:
+                        cell *= tl.load(keep + q * T + t)
+                    cell = second * cell + first * third
                     tl.store(c + H, cell, mask=exists)
                     hidden = fourth * tanh(cell)
                 else:
                     fourth = tl.load(pre + 3 * H + unit, mask=exists, other=0)
                     third = tanh(third + first * fourth)
-                    hidden = third + second * (tl.load(h, mask=exists, other=0) - third)
+                    hidden = third + second * (tl.load(z + m + unit, mask=exists, other=0) - third)
                 gate = row(tape + at_gates, t, 4 * H, unit)
                 tl.store(gate, first, mask=exists)
                 tl.store(gate + H, second, mask=exists)
                 tl.store(gate + 2 * H, third, mask=exists)
                 tl.store(gate + 3 * H, fourth, mask=exists)
+            if DISTURBED:
+                hidden += tl.load(row(noise, q * T + t, H, unit), mask=exists, other=0)
             tl.store(h + H, hidden, mask=exists)
             tl.store(z + m + unit, hidden, mask=exists)
             tl.debug_barrier()
@@ -141,9 +146,9 @@ def step_kernel(
 
 @triton.jit(do_not_specialize=["t"])
 def unstep_kernel(
-    gz, to_f, gout, gpre, gc, Wo, lengths, s0, V, gV, gs, tape, links, t, B, T, m, H, A, R, N, n, size,
+    gz, to_f, gout, gpre, gc, Wo, keep, noise, lengths, s0, V, gV, gs, tape, links, t, B, T, m, H, A, R, N, n, size,
     chains, at_h, at_c, at_acts, at_gates, at_level, at_top,
-    CORE: tl.constexpr, MEMORY: tl.constexpr, HP: tl.constexpr, MP: tl.constexpr, BLOCK: tl.constexpr,
+    CORE: tl.constexpr, MEMORY: tl.constexpr, DISTURBED: tl.constexpr, HP: tl.constexpr, MP: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The reverse: from the gradients of r_t and h_t, gz, that of `pre`. What does not go through `pre` is
     left in gz: nothing for r, and for h what the GRU kept; everything where the sequence has ended."""
@@ -191,8 +196,11 @@ def unstep_kernel(
             h, c = row(tape + at_h, t, H, unit), row(tape + at_c, t, H, unit)
             gate, to_pre = row(tape + at_gates, t, 4 * H, unit), row(gpre, step, R, unit)
             kept = tl.zeros_like(grad)
+            keep_t = tl.load(keep + step) if DISTURBED else 1.0
             if CORE == RNN:
                 hidden = tl.load(h + H, mask=exists, other=0)
+                if DISTURBED:
+                    hidden -= tl.load(row(noise, step, H, unit), mask=exists, other=0)
                 tl.store(to_pre, grad * (1 - hidden * hidden), mask=exists)
             else:
                 first, second = tl.load(gate, mask=exists, other=0), tl.load(gate + H, mask=exists, other=0)
@@ -204,15 +212,16 @@ def unstep_kernel(
                     c_grad = row(gc, q, H, unit)
                     through = tl.load(c_grad, mask=exists, other=0)
                     through += grad * fourth * (1 - squashed * squashed)
-                    tl.store(c_grad, through * second, mask=exists)
+                    tl.store(c_grad, through * second * keep_t, mask=exists)
                     g1 = through * third * first * (1 - first)
-                    g2 = through * tl.load(c, mask=exists, other=0) * second * (1 - second)
+                    g2 = through * tl.load(c, mask=exists, other=0) * keep_t * second * (1 - second)
                     g3 = through * first * (1 - third * third)
                     g4 = grad * squashed * fourth * (1 - fourth)
                 else:
                     g3 = grad * (1 - second) * (1 - third * third)
                     g1 = g3 * fourth * first * (1 - first)
-                    g2 = grad * (tl.load(h, mask=exists, other=0) - third) * second * (1 - second)
+                    old = tl.load(h, mask=exists, other=0) * keep_t
+                    g2 = grad * (old - third) * second * (1 - second)
                     g4 = g3 * first
                     kept = grad * second
                 tl.store(to_pre, g1, mask=exists)
@@ -236,11 +245,14 @@ def joined(core, W, Wh, k, H):
     return torch.cat((top, *new), 1)
 
 
-def sizes(core, memory, m, H):
+def sizes(core, memory, disturbed, m, H):
     two = triton.next_power_of_2
     HP, MP = two(max(1, H)), two(m)
     warps = min(16, max(1, max(HP, MP) * BLOCK // 1024))
-    return {"CORE": core, "MEMORY": memory, "HP": HP, "MP": MP, "BLOCK": BLOCK, "num_warps": warps}
+    return {
+        "CORE": core, "MEMORY": memory, "DISTURBED": disturbed, "HP": HP, "MP": MP, "BLOCK": BLOCK,
+        "num_warps": warps,
+    }  # fmt: skip
 
 
 def launcher(kernel, programs, options):
@@ -263,8 +275,8 @@ def launcher(kernel, programs, options):
 
 def forward(options, inputs, outputs, at, parts):
     """All steps; x's projection is on the tape. `parts` are the tape's, by step."""
-    core, memory, T, _, _ = options
-    x, (W, b, Wh, bn, Wo, bo), start, _, lengths = inputs
+    core, memory, T, _, _, disturbed = options
+    x, (W, b, Wh, bn, Wo, bo), start, _, (keep, noise), lengths = inputs
     _, _, final, _, tape, links = outputs
     xs, hs, cs, rs = parts[:4]
     (P, B, _, G), m, H, N, k = xs.shape, start.r.shape[2], start.h.shape[2], final.V.shape[2], x.shape[3]
@@ -279,12 +291,15 @@ def forward(options, inputs, outputs, at, parts):
         begin_kernel[grid](start.s, links, tape, n, N, size, chains, at[6], at[7], LIFO=memory == STACK.value)
     z, matrix = torch.cat((start.r, start.h), 2), joined(core, W, Wh, k, H).mT
     bias = (torch.cat((b, bn), 1) if core == GRU.value else b).unsqueeze(1)
-    step, pre = launcher(step_kernel, P * B, sizes(core, memory, m, H)), z.new_empty(P, B, matrix.shape[2])
+    step = launcher(step_kernel, P * B, sizes(core, memory, disturbed, m, H))
+    pre, reset = z.new_empty(P, B, matrix.shape[2]), disturbed and core != LINEAR.value
     for t in range(T):
+        if reset:
+            z[..., m:] *= keep[:, :, t, None]
         torch.baddbmm(bias, z, matrix, out=pre)
         step(
-            pre, z, Wo, bo, lengths, start.s, final.V, tape, links, t, B, m, H, Wo.shape[1], G, pre.shape[2],
-            N, n, size, chains, *at[1:8],
+            pre, z, Wo, bo, keep, noise, lengths, start.s, final.V, tape, links, t, B, T, m, H, Wo.shape[1], G,
+            pre.shape[2], N, n, size, chains, *at[1:8],
         )  # fmt: skip
     final.r.copy_(rs[:, :, T])
     if core != LINEAR.value:
@@ -298,19 +313,21 @@ def forward(options, inputs, outputs, at, parts):
 def backward(options, kept, state, to_f, gout, gpre, at):
     """All steps, from the last: gout and gpre are filled, and the gradients of the final state become those
     of the first."""
-    core, memory, *_ = options
-    x, W, Wh, Wo, lengths, s0, _, _, V, _, _, tape, links = kept
+    core, memory, _, _, _, disturbed = options
+    x, W, Wh, Wo, lengths, s0, _, _, keep, noise, V, _, _, tape, links = kept
     gh, gc, gr, gV, gs = state
     (P, B, T, A), (N, m), H, R, k = gout.shape, V.shape[2:], gh.shape[2], gpre.shape[3], x.shape[3]
     n, size, chains = N - T, at[-1], links.shape[1] // B
     gz, matrix = torch.cat((gr, gh), 2), joined(core, W, Wh, k, H)
     starts = [at[j] for j in (1, 2, 4, 5, 6, 7)]
-    unstep = launcher(unstep_kernel, P * B, sizes(core, memory, m, H))
+    unstep = launcher(unstep_kernel, P * B, sizes(core, memory, disturbed, m, H))
     for t in reversed(range(T)):
         unstep(
-            gz, to_f, gout, gpre, gc, Wo, lengths, s0, V, gV, gs, tape, links, t, B, T, m, H, A, R, N, n,
+            gz, to_f, gout, gpre, gc, Wo, keep, noise, lengths, s0, V, gV, gs, tape, links, t, B, T, m, H, A, R, N, n,
             size, chains, *starts,
         )  # fmt: skip
         gz.baddbmm_(gpre[:, :, t], matrix)
+        if disturbed and core != LINEAR.value:
+            gz[..., m:] *= keep[:, :, t, None]
     gr.copy_(gz[..., :m])
     gh.copy_(gz[..., m:])

@@ -61,10 +61,10 @@ def sources(unit, gate, H, CORE: tl.constexpr):
 
 @triton.jit
 def forward_kernel(
-    W, b, Wh, bn, Wo, bo, h0, c0, r0, s0, strengths0, i0, lengths, V, s, strengths, o, h, c, r, i, tape,
+    W, b, Wh, bn, Wo, bo, h0, c0, r0, s0, strengths0, i0, keep, noise, lengths, V, s, strengths, o, h, c, r, i, tape,
     links, B, T, k, m, H, A, G, N, n_in, size, chains,
     at_h, at_c, at_r, at_acts, at_gates, at_level, at_top, at_items, at_level_in, at_top_in,
-    CORE: tl.constexpr, MEMORY: tl.constexpr, BUFFERED: tl.constexpr,
+    CORE: tl.constexpr, MEMORY: tl.constexpr, BUFFERED: tl.constexpr, DISTURBED: tl.constexpr,
     HP: tl.constexpr, MP: tl.constexpr, FP: tl.constexpr, GP: tl.constexpr, GATES: tl.constexpr,
 ):  # fmt: skip
     q = tl.program_id(0).to(tl.int64)
@@ -144,6 +144,11 @@ def forward_kernel(
         if CORE == LINEAR:
             f = read_r
         else:
+            if DISTURBED:
+                kept = tl.load(keep + q * T + t)
+                hidden *= kept
+                if CORE == LSTM:
+                    cell *= kept
             pre = tl.load(from_x_t + in_W, mask=has_W, other=0) + bias
             pre += tl.sum(Wr * read_r[None, :], 1)
             pre += tl.sum(Whh * hidden[None, :], 1)
@@ -174,6 +179,8 @@ def forward_kernel(
                 tl.store(gate + 3 * H, from_h, mask=exists)
             else:
                 hidden = tanh(pre)
+            if DISTURBED:
+                hidden += tl.load(row(noise, q * T + t, H, unit), mask=exists, other=0)
             tl.store(row(hs, t + 1, H, unit), hidden, mask=exists)
             f = hidden
         u, d = bias_u + tl.sum(Wu * f), bias_d + tl.sum(Wd * f)
@@ -223,11 +230,11 @@ def forward_kernel(
 
 @triton.jit
 def backward_kernel(
-    W, Wh, Wo, s0, strengths0, i0, lengths, V, tape, links, to_f, go, gh, gc, gr, gV, gs, gi, gstrengths,
+    W, Wh, Wo, s0, strengths0, i0, keep, noise, lengths, V, tape, links, to_f, go, gh, gc, gr, gV, gs, gi, gstrengths,
     gout, gpre, gitems,
     B, T, k, m, H, A, G, N, n_in, size, chains,
     at_h, at_c, at_acts, at_gates, at_level, at_top, at_items, at_level_in, at_top_in,
-    CORE: tl.constexpr, MEMORY: tl.constexpr, BUFFERED: tl.constexpr,
+    CORE: tl.constexpr, MEMORY: tl.constexpr, BUFFERED: tl.constexpr, DISTURBED: tl.constexpr,
     HP: tl.constexpr, MP: tl.constexpr, FP: tl.constexpr, GP: tl.constexpr, GATES: tl.constexpr,
 ):  # fmt: skip
     q = tl.program_id(0).to(tl.int64)
@@ -304,6 +311,7 @@ def backward_kernel(
             h_grad += f_grad
             gate = row(gates, t, 4 * H, unit)
             before = row(hs, t, H, unit)
+            keep_t = tl.load(keep + q * T + t) if DISTURBED else 1.0
             if CORE == LSTM:
                 gate_i, gate_f = tl.load(gate, mask=exists, other=0), tl.load(gate + H, mask=exists, other=0)
                 new, gate_o = (
@@ -311,19 +319,19 @@ def backward_kernel(
                 )  # fmt: skip
                 squashed = tanh(tl.load(row(cs, t + 1, H, unit), mask=exists, other=0))
                 c_grad += h_grad * gate_o * (1 - squashed * squashed)
-                was = tl.load(row(cs, t, H, unit), mask=exists, other=0)
+                was = tl.load(row(cs, t, H, unit), mask=exists, other=0) * keep_t
                 pre_grad = together(
                     c_grad * new * gate_i * (1 - gate_i), c_grad * was * gate_f * (1 - gate_f),
                     c_grad * gate_i * (1 - new * new), h_grad * squashed * gate_o * (1 - gate_o), HP,
                 )  # fmt: skip
-                c_grad *= gate_f
+                c_grad *= gate_f * keep_t
                 kept = tl.zeros_like(h_grad)
             elif CORE == GRU:
                 reset, z = tl.load(gate, mask=exists, other=0), tl.load(gate + H, mask=exists, other=0)
                 new, from_h = (
                     tl.load(gate + 2 * H, mask=exists, other=0), tl.load(gate + 3 * H, mask=exists, other=0),
                 )  # fmt: skip
-                old = tl.load(before, mask=exists, other=0)
+                old = tl.load(before, mask=exists, other=0) * keep_t
                 to_new = h_grad * (1 - z) * (1 - new * new)
                 pre_grad = together(
                     to_new * from_h * reset * (1 - reset), h_grad * (old - new) * z * (1 - z), to_new,
@@ -332,12 +340,14 @@ def backward_kernel(
                 kept = h_grad * z
             else:
                 hidden = tl.load(before + H, mask=exists, other=0)
+                if DISTURBED:
+                    hidden -= tl.load(row(noise, q * T + t, H, unit), mask=exists, other=0)
                 pre_grad = h_grad * (1 - hidden * hidden)
                 kept = tl.zeros_like(h_grad)
             gate_by_gate = (slots % GATES) * H + slots // GATES
             tl.store(row(gpre, t, R, gate_by_gate), pre_grad, mask=slots // GATES < H)
             r_grad = tl.sum(Wr * pre_grad[:, None], 0)
-            h_grad = kept + tl.sum(Whh * pre_grad[:, None], 0)
+            h_grad = (kept + tl.sum(Whh * pre_grad[:, None], 0)) * keep_t
         if BUFFERED:
             tl.debug_barrier()
             front = tl.load(first_in + t + 1)

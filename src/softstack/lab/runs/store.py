@@ -165,12 +165,20 @@ def files(trial: Trial) -> Files:
         "epochs": len(trial.epochs),
         "dev": trial.dev,
         "test": trial.test,
+        **_restarts(trial),
         "sha256": {name: digest(content) for name, content in hashed.items()},
     }
     c = trial.condition
     own = [plugin._asdict() for plugin in plugins.needed(c.task, c.memory, c.controller)]
     source = {**provenance(device), "plugins": own, "seconds": trial.seconds}
     return {**hashed, "result.json": _json(result), "provenance.json": _json(source)}
+
+
+def _restarts(trial: Trial) -> dict[str, Any]:
+    """Every network that the trial's was chosen from, so that the choice can be audited."""
+    if not trial.restarts:
+        return {}
+    return {"restart": trial.restart, "restarts": [restart._asdict() for restart in trial.restarts]}
 
 
 def digest(content: bytes) -> str:
@@ -230,7 +238,7 @@ def _load(path: Path) -> Run:
         raise BadInput(
             f"{path} holds the configuration of one trial and the result of another: train it again"
         )
-    contents["metrics.jsonl"] = read(path / "metrics.jsonl", MOST_LINE * condition.max_epochs)
+    contents["metrics.jsonl"] = read(path / "metrics.jsonl", MOST_LINE * condition.most_epochs)
     contents["model.safetensors"] = read(path / "model.safetensors", checkpoints.most_bytes(condition))
     for name in HASHED:
         if digest(contents[name]) != sums[name]:

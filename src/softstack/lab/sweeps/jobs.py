@@ -121,6 +121,7 @@ def blocks(left: dict[Condition, tuple[int, ...]], engine: Engine) -> list[Unit]
         alone = where == "cpu" and not exact(condition)
         while seeds:
             size = 1 if alone else min(BLOCKS[where], max(LEAST, math.ceil(after / (4 * count))))
+            size = max(1, size // condition.restarts)
             units.append(Unit(condition, seeds[:size]))
             after -= len(units[-1].seeds)
             seeds = seeds[size:]

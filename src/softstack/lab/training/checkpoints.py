@@ -74,7 +74,7 @@ def dumps(checkpoint: Checkpoint) -> bytes:
 
 def most_bytes(condition: Condition) -> int:
     """How large a checkpoint's file can be for this condition; a larger one is not even read."""
-    return 12 * numbers(condition) + 16 * condition.max_epochs + 4096
+    return 12 * numbers(condition) + 16 * condition.most_epochs + 4096
 
 
 def numbers(condition: Condition) -> int:
@@ -94,7 +94,7 @@ def loads(content: bytes, condition: Condition, source: str) -> Checkpoint:
     if {name: (x.dtype, x.shape) for name, x in arrays.items()} != expected:
         raise BadInput(f"{source} does not hold what training of its condition needs: it was damaged")
     steps, order = int(arrays["steps"][0]), tuple(int(word) for word in arrays["order"])
-    batches = -(-condition.train_size // condition.batch_size)
+    batches = condition.batches
     devs = arrays["devs"]
     if not (count > 0 and steps == count * batches and ((devs >= 0) & (devs <= 1)).all()):
         raise BadInput(f"{source} says {steps} steps after {count} epochs of {batches}: it was damaged")

@@ -7,6 +7,7 @@ authors used as its default.
 import functools
 import hashlib
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -70,6 +71,22 @@ class Condition:
     loss: str = "task"
     """step_mean: at each step the mean over the strings scored there, summed over steps; sum: the sum over
     all that is scored; task: what the authors used for the task"""
+    state_reset: float = 0.0
+    """in training, how likely a controller's state is lost before each step, in each string by itself"""
+    hidden_noise: float = 0.0
+    """in training, the standard deviation of the noise that is added to h after each step"""
+    gradient_clip: float = 0.0
+    """the norm to which each network's gradient is cut; 0: it is not cut"""
+    steps: int = 0
+    """steps of training, whatever patience and max_epochs say; 0: as those say"""
+    final_rate: float = 1.0
+    """the share of the learning rate that is left after the last of `steps`; a cosine leads there"""
+    restarts: int = 1
+    """networks that a trial trains from different weights; that of the lowest dev loss is the trial's"""
+    weight_width: float = 1.0
+    """how many times as wide as the authors' the initial weights are drawn"""
+    push_bias: float = 0.0
+    """initial bias of the push strength"""
     pop_bias: float = -1.0
     """initial bias of the pop strength"""
     buffer_bias: float = 1.0
@@ -86,8 +103,9 @@ class Condition:
                 object.__setattr__(self, field.name, value := float(value))
             if type(value) is not field.type:
                 raise BadInput(f"{field.name} must be {_KINDS[field.type]}; got {value!r}")
-            if field.type is int and value < 1:
-                raise BadInput(f"{field.name} must be at least 1; got {value}")
+            least = 0 if field.name == "steps" else 1
+            if field.type is int and value < least:
+                raise BadInput(f"{field.name} must be at least {least}; got {value}")
             if field.type is float and not abs(value) < float("inf"):
                 raise BadInput(f"{field.name} must be finite; got {value}")
         tasks.find(self.task)
@@ -101,14 +119,37 @@ class Condition:
                 raise unknown(name, getattr(self, name), choices)
         if self.loss_name not in LOSSES:
             raise unknown(f"loss of the task {self.task},", self.loss_name, LOSSES)
-        for name in ("learning_rate", "weight_decay"):
+        for name in ("learning_rate", "weight_decay", "hidden_noise", "gradient_clip", "weight_width"):
             if getattr(self, name) < 0:
                 raise BadInput(f"{name} must not be negative; got {getattr(self, name)}")
+        for name in ("state_reset", "final_rate"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise BadInput(f"{name} must lie in [0, 1]; got {getattr(self, name)}")
+        if self.final_rate != 1 and not self.steps:
+            raise BadInput("final_rate needs to know where the training ends: give `steps`")
 
     @property
     def loss_name(self) -> str:
         """The loss that is trained on, a name in LOSSES: the task's own unless one was chosen."""
         return tasks.find(self.task).loss if self.loss == "task" else self.loss
+
+    @property
+    def most_epochs(self) -> int:
+        """How many epochs the training can take."""
+        return math.ceil(self.steps / self.batches) if self.steps else self.max_epochs
+
+    @property
+    def batches(self) -> int:
+        """In an epoch."""
+        return math.ceil(self.train_size / self.batch_size)
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step, counted from 1."""
+        if self.final_rate == 1:
+            return self.learning_rate
+        done = (step - 1) / self.steps
+        share = self.final_rate + (1 - self.final_rate) * (1 + math.cos(math.pi * done)) / 2
+        return self.learning_rate * share
 
     @property
     def changed(self) -> dict[str, Any]:
@@ -170,6 +211,8 @@ def build(condition: Condition, **kind: Any) -> Network:
         hidden_size=condition.hidden_size,
         memory=condition.memory,
         memory_size=condition.memory_size,
+        state_reset=condition.state_reset,
+        hidden_noise=condition.hidden_noise,
         **kind,
     )
     if not condition.buffered:

@@ -1,10 +1,11 @@
-"""What a trial draws from its seed: strings, initial weights, and the order of its batches.
+"""What a trial draws from its seed: strings, initial weights, the order of its batches, and noise.
 
 Each purpose has a random stream of its own, and trials share nothing, so the numbers of a trial do not
 depend on who trains beside it.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -13,11 +14,24 @@ from softstack.lab import tasks
 from softstack.lab.tasks.data import SPLITS, Dataset, Example, Split, encode
 from softstack.lab.training.conditions import Condition, Network, build
 
-STREAMS = ("train", "dev", "test", "init", "order")
+STREAMS = ("train", "dev", "test", "init", "order", "noise")
 
 
-def stream(seed: int, purpose: str) -> np.random.Generator:
-    return np.random.default_rng([seed, STREAMS.index(purpose)])
+class Member(NamedTuple):
+    """A network of a population: one restart of the trial with a seed. Restarts share the trial's strings."""
+
+    seed: int
+    restart: int = 0
+
+
+def members(condition: Condition, seeds: Sequence[int]) -> list[Member]:
+    """Of all trials, one after the other."""
+    return [Member(seed, restart) for seed in seeds for restart in range(condition.restarts)]
+
+
+def stream(seed: int, purpose: str, restart: int = 0) -> np.random.Generator:
+    """Of a network of a trial; that of its first restart is the trial's own."""
+    return np.random.default_rng([seed, STREAMS.index(purpose), *([restart] if restart else [])])
 
 
 def examples(condition: Condition, seed: int, split: Split) -> list[Example]:
@@ -40,19 +54,28 @@ def encoded(condition: Condition, strings: Sequence[Example], split: Split | Non
 
 
 def stacked(condition: Condition, seeds: Sequence[int], split: Split, device: torch.device | str) -> Dataset:
-    """A split of each trial, (P, n, T), all padded alike."""
-    strings = [example for seed in seeds for example in examples(condition, seed, split)]
+    """A split for each seed, (P, n, T), all padded alike. A seed may be there several times."""
+    trials = sorted(set(seeds))
+    strings = [example for seed in trials for example in examples(condition, seed, split)]
     data = encoded(condition, strings, split)
-    return Dataset(*(x.unflatten(0, (len(seeds), -1)).to(device) for x in data))
+    places = [trials.index(seed) for seed in seeds]
+    return Dataset(*(x.unflatten(0, (len(trials), -1))[places].to(device) for x in data))
 
 
-def initial(condition: Condition, seed: int, device: torch.device | str | None = None) -> Network:
+def initial(
+    condition: Condition, seed: int, device: torch.device | str | None = None, restart: int = 0
+) -> Network:
     """The network with which a trial begins."""
     network = build(condition)
-    generator = torch.Generator().manual_seed(int(stream(seed, "init").integers(2**63)))
+    generator = torch.Generator().manual_seed(int(stream(seed, "init", restart).integers(2**63)))
     changed = condition.changed  # a memory's own biases hold unless the condition asks for others
-    biases = {"u": "pop_bias", "i": "buffer_bias", "o": "buffer_bias"}
+    biases = {"u": "pop_bias", "d": "push_bias", "i": "buffer_bias", "o": "buffer_bias"}
     network.reset_parameters(
         generator, {head: changed[field] for head, field in biases.items() if field in changed}
     )
+    if condition.weight_width != 1:
+        with torch.no_grad():
+            for parameter in network.parameters():
+                if parameter.ndim > 1:  # biases, and scales such as a LayerNorm's, stay
+                    parameter *= condition.weight_width
     return network.to(device)

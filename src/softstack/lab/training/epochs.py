@@ -12,7 +12,10 @@ class Epoch(NamedTuple):
 
 
 def over(history: Sequence[Epoch], condition: Condition) -> bool:
-    """§5: whether as many epochs as patience allows have failed to exceed the best dev accuracy so far."""
+    """§5: whether as many epochs as patience allows have failed to exceed the best dev accuracy so far; or,
+    where the steps are given, whether they are done."""
+    if condition.steps:
+        return len(history) >= condition.most_epochs
     accuracies = [epoch.dev for epoch in history]
     best = accuracies.index(max(accuracies))  # the first epoch to reach the best
     return len(history) - 1 - best >= condition.patience or len(history) >= condition.max_epochs

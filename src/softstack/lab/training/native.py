@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from softstack.lab.training import noise
 from softstack.lab.training.conditions import Condition, StepsPerSymbol
 from softstack.lab.training.population import Population
 
@@ -19,7 +20,8 @@ Array = np.ndarray[Any, Any]
 KNOWN = frozenset((
     "task", "controller", "memory", "buffered", "hidden_size", "memory_size", "steps_per_symbol",
     "discard_first", "train_size", "dev_size", "test_size", "batch_size", "learning_rate", "weight_decay",
-    "loss", "pop_bias", "buffer_bias", "patience", "max_epochs",
+    "loss", "pop_bias", "buffer_bias", "patience", "max_epochs", "state_reset", "hidden_noise",
+    "gradient_clip", "steps", "final_rate", "restarts", "weight_width", "push_bias",
 ))  # fmt: skip
 PER_STEP = {"step_mean": True, "sum": False}  # whether a position shares its step with the batch's others
 
@@ -54,7 +56,12 @@ class Native:
         self.weights = parts(population, self.vectors, *self.recurrence.weights)
         self.gradients = parts(population, self.gradient, *self.recurrence.gradients)
         self.read_off = ReadOff(condition, self.recurrence) if condition.buffered else None
-        self.cross_entropy, self.adam = train.cross_entropy, train.adam
+        self.cross_entropy, self.adam, self.disturb = train.cross_entropy, train.adam, train.disturb
+        self.keys, self.quantiles = (
+            population.keys.numpy(),
+            noise.quantiles().to(optimiser.vectors.dtype).numpy(),
+        )
+        self.below, self.scale = noise.threshold(condition.state_reset), condition.hidden_noise
 
     def __call__(self, strings: Tensor) -> Tensor:
         batch, (symbols, targets, mask) = strings.numpy(), self.data
@@ -64,6 +71,17 @@ class Native:
             weight[...] = parameter
         for weight, parameter in added:
             weight += parameter
+        optimiser = self.optimiser
+        optimiser.steps += 1
+        if self.recurrence.options.disturbed:
+            self.disturb(
+                self.keys,
+                optimiser.steps,
+                self.below,
+                self.scale,
+                self.quantiles,
+                *self.recurrence.disturbance,
+            )
         self.recurrence.forward()
         scored: Recurrence | ReadOff = self.recurrence
         if self.read_off:
@@ -76,11 +94,9 @@ class Native:
         copied, added = self.gradients
         for gradient, parameter in (*copied, *added):
             parameter[...] = gradient
-        optimiser = self.optimiser
-        optimiser.steps += 1
         self.adam(
-            self.vectors, self.gradient, *self.moments,
-            optimiser.steps, optimiser.learning_rate, optimiser.weight_decay,
+            self.vectors, self.gradient, *self.moments, optimiser.steps, optimiser.rate(optimiser.steps),
+            optimiser.weight_decay, optimiser.clip,
         )  # fmt: skip
         return torch.from_numpy(self.losses.copy())
 
@@ -123,7 +139,7 @@ class Recurrence:
         from softstack.kernels import cpu, rnn
         from softstack.kernels.cpu import rnn as compiled
         from softstack.kernels.cpu import room
-        from softstack.kernels.tuples import Buffer, Gradients, Inputs, Options, State, Weights
+        from softstack.kernels.tuples import Buffer, Disturbance, Gradients, Inputs, Options, State, Weights
 
         buffered, m = condition.buffered, condition.memory_size
         H = 0 if condition.controller == "linear" else condition.hidden_size
@@ -131,7 +147,11 @@ class Recurrence:
         G = {"linear": A, "rnn": H, "gru": 3 * H, "lstm": 4 * H}[condition.controller]
         steps = StepsPerSymbol(condition.steps_per_symbol)(T) if buffered else T
         core, memory = rnn.CORES[condition.controller], rnn.MEMORIES[condition.memory]
-        self.compiled, self.options = compiled, Options(core, memory, steps, ragged=False, buffered=buffered)
+        disturbed = bool(H and (condition.state_reset or condition.hidden_noise))
+        self.compiled, self.options = (
+            compiled,
+            Options(core, memory, steps, ragged=False, buffered=buffered, disturbed=disturbed),
+        )
 
         def zeros(*shape: int) -> Tensor:
             return torch.zeros(shape, dtype=real)
@@ -144,6 +164,7 @@ class Recurrence:
             ),
             State(*(zeros(P, B, *size) for size in ((H,), (cells,), (m,), (0, m), (0,)))),
             Buffer(zeros(P, B, T if buffered else 0).fill_(1), zeros(P, B)),
+            Disturbance(zeros(P, B, steps if disturbed else 0), zeros(P, B, steps if disturbed else 0, H)),
             torch.full((P, B), steps),
         )
         outputs = rnn.outputs_of(rnn.results(Tensor.new_zeros, *rnn.flat(inputs), *self.options, "cpu"))
@@ -160,6 +181,7 @@ class Recurrence:
         gy, go = torch.zeros_like(outputs.y), torch.zeros_like(outputs.o)
         to = Gradients(gy, go, State(*shaped[:5]), Buffer(*shaped[5:7]), shaped[7], Weights(*shaped[8:]))
         self.to, self.sums = cpu.arrays(to), sums.numpy()
+        self.disturbance = self.inputs.disturbance
         self.x, self.weights, self.gradients = self.inputs.x, self.inputs.weights, self.to.weights
         self.y, self.o, self.gy, self.go = self.outputs.y, self.outputs.o, self.to.y, self.to.o
 

@@ -8,6 +8,7 @@ faster ones that are held to it.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,13 +18,16 @@ from torch.nn.functional import cross_entropy
 
 from softstack import fit, kernels
 from softstack.buffered import BufferedStackRNN
+from softstack.controllers import Hidden
+from softstack.disturbance import Disturbance
 from softstack.errors import BadInput
 from softstack.lab import tasks
 from softstack.lab.tasks.data import Dataset, Split, one_hot
+from softstack.lab.training import noise
 from softstack.lab.training.adam import Adam
 from softstack.lab.training.checkpoints import Checkpoint, generator_state, words
 from softstack.lab.training.conditions import Condition, Network
-from softstack.lab.training.draws import initial, stacked, stream
+from softstack.lab.training.draws import initial, members, stacked, stream
 from softstack.lab.training.epochs import Epoch
 from softstack.lab.training.losses import LOSSES
 
@@ -37,29 +41,55 @@ def kernel_for(network: Network, x: Tensor) -> str:
     return kernels.choose(network.backend, x, fit.why_not(network.cell, x, steps))
 
 
-def outputs(network: Network, parameters: Parameters, x: Tensor, letters: int) -> Tensor:
+def outputs(
+    network: Network,
+    parameters: Parameters,
+    x: Tensor,
+    letters: int,
+    disturbance: Disturbance | None = None,
+) -> Tensor:
     """x (P, B, T) symbols -> y (P, B, T, K): each trial's network on its own strings."""
 
-    def of_one(parameters: Parameters, x: Tensor) -> Tensor:
-        y: Tensor = functional_call(network, parameters, (x,))[0]
+    def of_one(parameters: Parameters, x: Tensor, disturbance: Disturbance | None) -> Tensor:
+        y: Tensor = functional_call(network, parameters, (x,), {"disturbance": disturbance})[0]
         return y[:, : x.shape[1]]  # a buffered network may make more steps than there are targets
 
-    return vmap(of_one)(parameters, one_hot(x, letters, next(iter(parameters.values()))))
+    axes = (0, 0, None if disturbance is None else 0)
+    return vmap(of_one, axes)(parameters, one_hot(x, letters, next(iter(parameters.values()))), disturbance)
+
+
+def hidden_state(network: Network, like: Tensor) -> Hidden:
+    """The state of its controller before the first step of one sequence."""
+    h: Hidden = network.cell.core.init((), like)
+    return h
+
+
+class Scores(NamedTuple):
+    """How networks do on strings, (P,) each."""
+
+    accuracy: Tensor  # right positions over scored positions, the argmax taken over the whole alphabet
+    loss: Tensor  # mean cross-entropy of a scored position
 
 
 @torch.no_grad()
-def accuracies(network: Network, parameters: Parameters, data: Dataset, letters: int) -> Tensor:
-    """(P,): right positions over scored positions, the argmax taken over the whole alphabet."""
+def scores(network: Network, parameters: Parameters, data: Dataset, letters: int) -> Scores:
     training = network.training
-    network.eval()  # a core may do something else while it trains
-    y = outputs(network, parameters, data.x, letters).argmax(-1)  # (P, n, T)
+    network.eval()  # a network may do something else while it trains
+    y = outputs(network, parameters, data.x, letters)  # (P, n, T, K)
     network.train(training)
-    right = ((y == data.y) & data.mask).sum((1, 2))
-    return right.double() / data.mask.sum((1, 2))
+    right = ((y.argmax(-1) == data.y) & data.mask).sum((1, 2))
+    surprise = cross_entropy(y.movedim(-1, 1), data.y, reduction="none").double()
+    count = data.mask.sum((1, 2))
+    return Scores(right.double() / count, (surprise * data.mask).sum((1, 2)) / count)
+
+
+def accuracies(network: Network, parameters: Parameters, data: Dataset, letters: int) -> Tensor:
+    """(P,): right positions over scored positions."""
+    return scores(network, parameters, data, letters).accuracy
 
 
 class Population:
-    """Trials in training, in the order of the parameters' leading axis.
+    """Trials in training, each with its restarts, in the order of the parameters' leading axis.
 
     They go on from `begun`, one checkpoint for each seed, if there are any.
     """
@@ -71,18 +101,22 @@ class Population:
         device: torch.device | str = "cpu",
         begun: Sequence[Checkpoint] = (),
     ) -> None:
-        self.condition, self.seeds = condition, list(seeds)
+        self.condition, self.members = condition, members(condition, seeds)
         self.letters = len(tasks.find(condition.task).alphabet)
         self.weighting = LOSSES[condition.loss_name]
-        self.histories: list[list[Epoch]] = [[] for _ in seeds]
-        self.orders = [stream(seed, "order") for seed in seeds]
+        self.histories: list[list[Epoch]] = [[] for _ in self.members]
+        self.orders = [stream(seed, "order", restart) for seed, restart in self.members]
+        self.keys = noise.keys(self.members).to(device)
         splits: tuple[Split, ...] = ("train", "dev")
-        self.data = {split: stacked(condition, seeds, split, device) for split in splits}
-        networks = [initial(condition, seed, device) for seed in seeds]
+        trials = [member.seed for member in self.members]
+        self.data = {split: stacked(condition, trials, split, device) for split in splits}
+        networks = [initial(condition, seed, device, restart) for seed, restart in self.members]
         self.network = networks[0]  # its own parameters are not used
         self.shapes = {name: p.shape for name, p in self.network.named_parameters()}
         vectors = torch.cat([p.detach().flatten(1) for p in stack_module_state(networks)[0].values()], 1)
-        self.optimiser = Adam(vectors.requires_grad_(), condition.learning_rate, condition.weight_decay)
+        self.optimiser = Adam(
+            vectors.requires_grad_(), condition.rate, condition.weight_decay, condition.gradient_clip
+        )
         if begun:
             self._go_on_from(begun)
 
@@ -116,20 +150,33 @@ class Population:
 
     def losses(self, strings: Tensor) -> Tensor:
         """(P,) of a batch, `strings` (P, B)."""
-        trials = torch.arange(len(self.seeds), device=strings.device).unsqueeze(1)  # (P, 1)
+        trials = torch.arange(len(self.members), device=strings.device).unsqueeze(1)  # (P, 1)
         data = Dataset(*(x[trials, strings] for x in self.data["train"]))
-        y = outputs(self.network, self.parameters, data.x, self.letters)  # (P, B, T, K)
+        disturbance = self.disturbance(*data.x.shape[1:])
+        y = outputs(self.network, self.parameters, data.x, self.letters, disturbance)  # (P, B, T, K)
         surprise = cross_entropy(y.movedim(-1, 1), data.y, reduction="none")  # (P, B, T)
         return (surprise * self.weighting(data.mask)).sum((1, 2))
 
+    def disturbance(self, B: int, T: int) -> Disturbance | None:
+        """Of the step that is counted, for batches of B strings of T symbols."""
+        rates = self.condition.state_reset, self.condition.hidden_noise
+        h = hidden_state(self.network, self.optimiser.vectors)
+        if not any(rates) or not h:
+            return None
+        steps = self.network.steps(T) if isinstance(self.network, BufferedStackRNN) else T
+        return noise.disturbance(self.keys, self.optimiser.number, (B, steps, h[0].shape[-1]), *rates)
+
     def batches(self) -> tuple[Tensor, ...]:
-        """Every training string once, each trial in an order of its own: (P, B) of each batch."""
+        """Every training string once, each network in an order of its own: (P, B) of each batch. The last epoch
+        ends with the last of the condition's steps."""
         order = np.stack([order.permutation(self.condition.train_size) for order in self.orders])  # (P, n)
         strings = torch.from_numpy(order).to(self.data["train"].x.device)
-        return tuple(batch.contiguous() for batch in strings.split(self.condition.batch_size, dim=1))
+        batches = strings.split(self.condition.batch_size, dim=1)
+        left = self.condition.steps - self.optimiser.steps if self.condition.steps else len(batches)
+        return tuple(batch.contiguous() for batch in batches[:left])
 
-    def accuracies(self, split: Split) -> Tensor:
-        return accuracies(self.network, self.parameters, self.data[split], self.letters)
+    def scores(self, split: Split) -> Scores:
+        return scores(self.network, self.parameters, self.data[split], self.letters)
 
     def weights(self, place: int) -> dict[str, Tensor]:
         return {name: p[place].detach().clone() for name, p in self.parameters.items()}
@@ -144,10 +191,10 @@ class Population:
 
     def _go_on_from(self, begun: Sequence[Checkpoint]) -> None:
         """They train in step, so they must have done as many epochs."""
-        if len({checkpoint.steps for checkpoint in begun}) != 1 or len(begun) != len(self.seeds):
+        if len({checkpoint.steps for checkpoint in begun}) != 1 or len(begun) != len(self.members):
             done = sorted({len(checkpoint.epochs) for checkpoint in begun})
             raise BadInput(
-                f"{len(self.seeds)} trials cannot go on together from {len(begun)} checkpoints after {done} "
+                f"{len(self.members)} trials cannot go on together from {len(begun)} checkpoints after {done} "
                 "epochs: they need one each, after as many epochs"
             )
         optimiser = self.optimiser
@@ -162,7 +209,8 @@ class Population:
 
     def keep(self, places: list[int]) -> None:
         """Go on with the trials at these places alone."""
-        self.seeds = [self.seeds[place] for place in places]
+        self.members = [self.members[place] for place in places]
+        self.keys = self.keys[places]
         self.orders = [self.orders[place] for place in places]
         self.histories = [self.histories[place] for place in places]
         self.data = {split: Dataset(*(x[places] for x in data)) for split, data in self.data.items()}

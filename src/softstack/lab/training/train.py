@@ -1,5 +1,6 @@
 """§5: training, from the seeds of some trials to their networks."""
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from torch import Tensor
 from softstack.lab.training import graphed, native
 from softstack.lab.training.checkpoints import Checkpoint
 from softstack.lab.training.conditions import Condition
-from softstack.lab.training.draws import stacked
+from softstack.lab.training.draws import Member, stacked
 from softstack.lab.training.epochs import Epoch, over
 from softstack.lab.training.population import Population, accuracies
 
@@ -30,6 +31,24 @@ class Trial(NamedTuple):
     test: float  # of the last epoch's weights, as in Table 1
     weights: dict[str, Tensor]
     seconds: float  # of the population's training, up to this trial's last epoch
+    restart: int = 0  # which of its networks it is: the one of the lowest dev loss
+    restarts: tuple["Restart", ...] = ()  # all of them, if there is more than one
+
+
+class Restart(NamedTuple):
+    """One of the networks of a trial, at the end of its training: what the choice between them goes by."""
+
+    dev_loss: float  # mean cross-entropy of a scored position of the dev strings
+    dev: float  # accuracy on them
+
+
+class Ended(NamedTuple):
+    """A network whose training is over."""
+
+    weights: dict[str, Tensor]
+    epochs: list[Epoch]
+    dev_loss: float
+    seconds: float
 
 
 def train(
@@ -45,52 +64,71 @@ def train(
     """One trial for each seed, by the paper's protocol, in the order of the seeds.
 
     Goes on from `begun`, one checkpoint for each seed, if there are any. Hands checkpoints to `keep`, at
-    least `every` seconds apart. Torch works with one thread meanwhile: more of them are slower here.
+    least `every` seconds apart; trials with restarts begin anew if they are interrupted. Torch works with one thread meanwhile: more of them are slower here.
     """
     with one_thread():
         began = saved = time.perf_counter()
         population = Population(condition, seeds, device, begun)
-        ended: dict[int, tuple[dict[str, Tensor], list[Epoch], float]] = {}
+        ended: dict[Member, Ended] = {}
         steps: dict[int, Step] = {}
-        while population.seeds:
-            train_epoch(population, steps)
+        while population.members:
+            dev_losses = train_epoch(population, steps)
             done = len(population.histories[0])
             stays = []
-            for place, (seed, history) in enumerate(zip(population.seeds, population.histories, strict=True)):
+            for place, (member, history) in enumerate(
+                zip(population.members, population.histories, strict=True)
+            ):
                 if over(history, condition):
-                    ended[seed] = (population.weights(place), history, time.perf_counter() - began)
+                    seconds = time.perf_counter() - began
+                    ended[member] = Ended(population.weights(place), history, dev_losses[place], seconds)
                 else:
                     stays.append(place)
-            if len(stays) < len(population.seeds):
+            if len(stays) < len(population.members):
                 population.keep(stays)
                 steps = {}
-            if keep and stays and time.perf_counter() - saved >= every:
-                keep({seed: population.checkpoint(place) for place, seed in enumerate(population.seeds)})
+            if keep and stays and condition.restarts == 1 and time.perf_counter() - saved >= every:
+                keep({m.seed: population.checkpoint(place) for place, m in enumerate(population.members)})
                 saved = time.perf_counter()
-            report(done, len(stays))
-        parameters = {name: torch.stack([ended[s][0][name] for s in seeds]) for name in population.shapes}
+            report(done, len({member.seed for member in population.members}))
+        chosen = [choice([ended[Member(seed, r)] for r in range(condition.restarts)]) for seed in seeds]
+        winners = [ended[Member(*pair)] for pair in zip(seeds, chosen, strict=True)]
+        parameters = {name: torch.stack([w.weights[name] for w in winners]) for name in population.shapes}
         data = stacked(condition, seeds, "test", device)
         tests = accuracies(population.network, parameters, data, population.letters).tolist()
     trials = []
-    for seed, test in zip(seeds, tests, strict=True):
-        weights, epochs, seconds = ended[seed]
-        trials.append(Trial(condition, seed, epochs, epochs[-1].dev, test, weights, seconds))
+    for seed, restart, winner, test in zip(seeds, chosen, winners, tests, strict=True):
+        rivals = [ended[Member(seed, r)] for r in range(condition.restarts)]
+        restarts = tuple(Restart(rival.dev_loss, rival.epochs[-1].dev) for rival in rivals)
+        weights, epochs, _, seconds = winner
+        trials.append(
+            Trial(
+                condition, seed, epochs, epochs[-1].dev, test, weights, seconds, restart,
+                restarts if len(restarts) > 1 else (),
+            )
+        )  # fmt: skip
     return trials
 
 
-def train_epoch(population: Population, steps: dict[int, Step]) -> None:
+def choice(networks: Sequence[Ended]) -> int:
+    """Which of a trial's networks is the trial's: that of the lowest dev loss. One that diverged never is."""
+    losses = [network.dev_loss if math.isfinite(network.dev_loss) else math.inf for network in networks]
+    return losses.index(min(losses))
+
+
+def train_epoch(population: Population, steps: dict[int, Step]) -> list[float]:
     """Train on every string once, and write losses and dev accuracies into the histories. `steps` has what
-    takes a step on batches of some size, and is added to."""
+    takes a step on batches of some size, and is added to. Gives the dev losses."""
     batches = population.batches()
-    total = torch.zeros(len(population.seeds), device=batches[0].device)
+    total = torch.zeros(len(population.members), device=batches[0].device)
     for strings in batches:
         size = strings.shape[1]
         if size not in steps:
             steps[size] = fastest(population, strings)
         total += steps[size](strings)
-    losses, devs = (total / len(batches)).tolist(), population.accuracies("dev").tolist()
-    for history, *epoch in zip(population.histories, losses, devs, strict=True):
+    losses, dev = (total / len(batches)).tolist(), population.scores("dev")
+    for history, *epoch in zip(population.histories, losses, dev.accuracy.tolist(), strict=True):
         history.append(Epoch(*epoch))
+    return dev.loss.tolist()
 
 
 def fastest(population: Population, strings: Tensor) -> Step:

@@ -1,0 +1,82 @@
+"""What training does to a controller's state, so that the controller comes to keep things in its memory.
+
+A recurrent controller likes its own state better than its memory. Where that state is lost now and then, only
+what lies in the memory survives: so that is where a controller learns to put what it needs. docs/solved.md
+measures it. All of it is drawn here, outside the loop over time, so that the reference and the kernels see
+the same numbers.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from softstack.controllers import Hidden
+from softstack.errors import BadInput
+
+
+class Disturbance(NamedTuple):
+    """Before step t all of the controller's state is multiplied by keep_t; after it noise_t is added to h,
+    the first part of the state, which the heads see then too if it is what the controller puts out."""
+
+    keep: Tensor  # (B, T) 1, or 0 where the state is reset
+    noise: Tensor  # (B, T, hidden)
+
+    def at(self, t: int) -> "Disturbance":
+        """Of one step: keep (B,) and noise (B, hidden)."""
+        return Disturbance(self.keep[..., t], self.noise[..., t, :])
+
+
+Disturbances = Disturbance | Sequence[Disturbance]
+
+
+def draw(
+    h: Hidden, steps: int, state_reset: float, hidden_noise: float, generator: torch.Generator | None = None
+) -> Disturbance | None:
+    """For a state like h, (B, hidden) in each part, and as many steps: a reset with a probability of
+    `state_reset`, and Gaussian noise with a standard deviation of `hidden_noise`, for each sequence and step
+    by itself. None where there is nothing to disturb."""
+    if not h or not (state_reset or hidden_noise):
+        return None
+    *batch, hidden = h[0].shape
+    kind = {"device": h[0].device, "dtype": h[0].dtype}
+    keep = torch.rand(*batch, steps, generator=generator, device=h[0].device) >= state_reset
+    if hidden_noise:
+        noise = hidden_noise * torch.randn(*batch, steps, hidden, generator=generator, **kind)
+    else:
+        noise = torch.zeros(*batch, steps, hidden, **kind)
+    return Disturbance(keep.to(h[0].dtype), noise)
+
+
+def check_rates(state_reset: float, hidden_noise: float) -> None:
+    if not 0 <= state_reset <= 1:
+        raise BadInput(f"state_reset is a probability, in [0, 1]; got {state_reset}")
+    if not 0 <= hidden_noise < float("inf"):
+        raise BadInput(f"hidden_noise must be a finite number of at least 0; got {hidden_noise}")
+
+
+def of_call(
+    network: Any, disturbance: Disturbances | None, states: Sequence[Hidden], steps: int
+) -> Sequence[Disturbance | None]:
+    """One for each cell, whose states are like `states`: the caller's, or in training what is drawn."""
+    if disturbance is not None:
+        return checked(disturbance, states, steps)
+    if not network.training:
+        return [None] * len(states)
+    return [draw(h, steps, network.state_reset, network.hidden_noise) for h in states]
+
+
+def checked(disturbance: Disturbances, states: Sequence[Hidden], steps: int) -> list[Disturbance]:
+    """What a caller drew."""
+    disturbances = [disturbance] if isinstance(disturbance, Disturbance) else list(disturbance)
+    if len(disturbances) != len(states):
+        raise BadInput(f"{len(states)} cells need as many disturbances; got {len(disturbances)}")
+    for (keep, noise), h in zip(disturbances, states, strict=True):
+        if not h:
+            raise BadInput("this controller has no state to disturb: leave `disturbance` out")
+        *batch, hidden = h[0].shape
+        shapes, expected = (tuple(keep.shape), tuple(noise.shape)), ((*batch, steps), (*batch, steps, hidden))
+        if shapes != expected:
+            raise BadInput(f"keep and noise of a disturbance must be {expected}; got {shapes}")
+    return disturbances
