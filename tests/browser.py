@@ -57,7 +57,7 @@ def reverser(run_root):
 def untrained(run_root):
     def made(condition, seed=0):
         weights = dict(initial(condition, seed).state_dict())
-        trial = Trial(condition, seed, [Epoch(1.0, 0.5)], 0.5, 0.5, weights, 0.1)
+        trial = Trial(condition, seed, [Epoch(1.0, 0.5)], 0.5, 0.5, weights, 0.1, 0.5)
         return store.load(store.save(run_root, trial))
 
     return made

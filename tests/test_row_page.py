@@ -20,7 +20,7 @@ def made(root, condition):
     for seed, dev in enumerate(DEV):
         epochs = [Epoch(3.0 - n, dev * n / 3) for n in range(1, 4 if seed else 6)]
         weights = dict(initial(condition, seed).state_dict())
-        trial = Trial(condition, seed, epochs, dev, dev - 0.2, weights, 0.1)
+        trial = Trial(condition, seed, epochs, dev, dev - 0.2, weights, 0.1, 0.5)
         runs.append(store.load(store.save(root, trial)))
     return runs
 

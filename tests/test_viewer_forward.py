@@ -51,7 +51,7 @@ def random_network(condition, size):
 
 
 def saved(root, condition, weights, seed=0):
-    trial = Trial(condition, seed, [Epoch(1.0, 0.5)], 0.5, 0.5, weights, 0.1)
+    trial = Trial(condition, seed, [Epoch(1.0, 0.5)], 0.5, 0.5, weights, 0.1, 0.5)
     return store.load(store.save(root, trial))
 
 

@@ -40,7 +40,7 @@ def draw(
     if not h or not (state_reset or hidden_noise):
         return None
     *batch, hidden = h[0].shape
-    kind = {"device": h[0].device, "dtype": h[0].dtype}
+    kind: dict[str, Any] = dict(device=h[0].device, dtype=h[0].dtype)
     keep = torch.rand(*batch, steps, generator=generator, device=h[0].device) >= state_reset
     if hidden_noise:
         noise = hidden_noise * torch.randn(*batch, steps, hidden, generator=generator, **kind)

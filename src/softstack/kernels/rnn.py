@@ -231,7 +231,7 @@ def run(
     if disturbance is None:
         disturbance = Disturbance(x.new_zeros(P, B, 0), x.new_zeros(P, B, 0, 0))
     elif lengths is not None:  # padding is left alone
-        live = torch.arange(steps, device=x.device) < lengths.unsqueeze(-1)
+        live = torch.arange(steps, device=x.device) < lengths.to(x.device).unsqueeze(-1)
         keep, noise = disturbance
         disturbance = Disturbance(torch.where(live, keep, 1.0), noise * live.unsqueeze(-1))
     if lengths is None:

@@ -79,7 +79,7 @@ def compile_task(
                 if size == 1:
                     raise
         scores.append(accuracies(compilation.network, parameters, data, len(alphabet)).item())
-    return compilation, Trial(condition, 0, [], scores[0], scores[1], weights, 0.0)
+    return compilation, Trial(condition, 0, [], scores[0], scores[1], weights, 0.0, 0.0)
 
 
 def save(root: Path, machine: Transducer, trial: Trial) -> Path:

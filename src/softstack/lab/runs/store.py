@@ -165,6 +165,7 @@ def files(trial: Trial) -> Files:
         "epochs": len(trial.epochs),
         "dev": trial.dev,
         "test": trial.test,
+        "dev_loss": trial.dev_loss,
         **_restarts(trial),
         "sha256": {name: digest(content) for name, content in hashed.items()},
     }
@@ -187,7 +188,9 @@ def digest(content: bytes) -> str:
 
 def config(condition: Condition, seed: int) -> bytes:
     """Every field, for whoever reads it; the condition is known by those that differ from their defaults."""
-    about = {"softstack": softstack.__version__, "numerics": NUMERICS, "seed": seed}
+    about: dict[str, Any] = {"softstack": softstack.__version__, "numerics": NUMERICS, "seed": seed}
+    if condition.task_version > 1:
+        about["task_version"] = condition.task_version
     return tomli_w.dumps({**about, "condition": asdict(condition)}).encode()
 
 
@@ -232,6 +235,12 @@ def _load(path: Path) -> Run:
     source = dict(json.loads(read(path / "provenance.json", MOST_TEXT)))
     plugins.require(values, source.get("plugins", ()), str(path))
     condition = Condition.from_dict(values, str(path / "config.toml"))
+    version = about.get("task_version", 1)
+    if version != condition.task_version:
+        raise BadInput(
+            f"{path} was trained on version {version} of {condition.task} and this softstack has "
+            f"{condition.task_version}: train it again with this one"
+        )
     result = json.loads(read(path / "result.json", MOST_TEXT))
     sums = dict(result.pop("sha256"))
     if result["condition"] not in condition.names or result["seed"] != seed or not 0 <= seed == int(seed):

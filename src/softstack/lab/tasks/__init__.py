@@ -1,7 +1,7 @@
 """§4: the tasks. A new one is a file like the others here and a line in TASKS, or a plugin (lab/plugins.py).
 
 Nothing else knows the tasks by name. What a task may have but need not is asked for by `of_length`,
-`machine_of` and `page_of`, which have an answer for every task.
+`machine_of`, `version_of` and `page_of`, which have an answer for every task.
 """
 
 from typing import Protocol
@@ -29,6 +29,8 @@ class Task(Protocol):
         machine                  the pushdown transducer that does the task: it writes one symbol for each
                                  that it reads, and the target wherever there is one
         page                     how the page of `softstack view` computes it, see tasks/page.py
+        version                  to be raised when the task changes: what was trained on another version is
+                                 not mixed with what is trained on this one
     """
 
     @property
@@ -109,6 +111,11 @@ def machine_of(task: Task) -> Transducer | None:
     """The pushdown transducer that does a task, where one is known."""
     machine: Transducer | None = getattr(task, "machine", None)
     return machine
+
+
+def version_of(task: Task) -> int:
+    version: int = getattr(task, "version", 1)
+    return version
 
 
 def page_of(task: Task) -> Page:

@@ -31,7 +31,8 @@ class Formula:
     outputs = ("0", "1")
     alphabet = (*inputs, *outputs, "_")
     padding = "_"
-    loss = "sum"
+    loss = "step_mean"
+    version = 2  # the first was trained on the sum, which the authors did not do
     machine = PDTS["formula"]
     page = computed("formula", range(2, 9), 5, grammar=rules(GRAMMAR))
 

@@ -83,6 +83,9 @@ class Condition:
     """the share of the learning rate that is left after the last of `steps`; a cosine leads there"""
     restarts: int = 1
     """networks that a trial trains from different weights; that of the lowest dev loss is the trial's"""
+    halvings: int = 0
+    """how often the worse half of the restarts, by dev loss, is dropped: after half of the steps, half of the
+    rest, and so on"""
     weight_width: float = 1.0
     """how many times as wide as the authors' the initial weights are drawn"""
     push_bias: float = 0.0
@@ -103,7 +106,7 @@ class Condition:
                 object.__setattr__(self, field.name, value := float(value))
             if type(value) is not field.type:
                 raise BadInput(f"{field.name} must be {_KINDS[field.type]}; got {value!r}")
-            least = 0 if field.name == "steps" else 1
+            least = 0 if field.name in ("steps", "halvings") else 1
             if field.type is int and value < least:
                 raise BadInput(f"{field.name} must be at least {least}; got {value}")
             if field.type is float and not abs(value) < float("inf"):
@@ -127,6 +130,11 @@ class Condition:
                 raise BadInput(f"{name} must lie in [0, 1]; got {getattr(self, name)}")
         if self.final_rate != 1 and not self.steps:
             raise BadInput("final_rate needs to know where the training ends: give `steps`")
+        if self.halvings and (not self.steps or self.restarts >> self.halvings < 1):
+            raise BadInput(
+                f"{self.halvings} halvings need `steps`, and at least {2**self.halvings} restarts; got "
+                f"{self.steps} and {self.restarts}"
+            )
 
     @property
     def loss_name(self) -> str:
@@ -152,6 +160,10 @@ class Condition:
         return self.learning_rate * share
 
     @property
+    def task_version(self) -> int:
+        return tasks.version_of(tasks.find(self.task))
+
+    @property
     def changed(self) -> dict[str, Any]:
         """The fields that differ from their defaults: what the condition is known by."""
         values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
@@ -165,12 +177,13 @@ class Condition:
     @property
     def names(self) -> tuple[str, ...]:
         """What the folder of its runs may be called: its name, and the one that softstack 0.1 gave it."""
-        if any(name not in FIELDS_0_1 for name in self.changed):
+        if self.task_version > 1 or any(name not in FIELDS_0_1 for name in self.changed):
             return (self.name,)
         return self.name, self._named({name: getattr(self, name) for name in FIELDS_0_1})
 
     def _named(self, identity: dict[str, Any]) -> str:
-        text = json.dumps({**identity, "numerics": NUMERICS}, sort_keys=True)
+        version = {"task_version": self.task_version} if self.task_version > 1 else {}
+        text = json.dumps({**identity, **version, "numerics": NUMERICS}, sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()[:8]
         buffered = "buffered" if self.buffered else ""
         parts = (tasks.find(self.task).name, buffered, self.controller, self.memory, digest)

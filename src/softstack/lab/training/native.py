@@ -21,7 +21,7 @@ KNOWN = frozenset((
     "task", "controller", "memory", "buffered", "hidden_size", "memory_size", "steps_per_symbol",
     "discard_first", "train_size", "dev_size", "test_size", "batch_size", "learning_rate", "weight_decay",
     "loss", "pop_bias", "buffer_bias", "patience", "max_epochs", "state_reset", "hidden_noise",
-    "gradient_clip", "steps", "final_rate", "restarts", "weight_width", "push_bias",
+    "gradient_clip", "steps", "final_rate", "restarts", "halvings", "weight_width", "push_bias",
 ))  # fmt: skip
 PER_STEP = {"step_mean": True, "sum": False}  # whether a position shares its step with the batch's others
 
@@ -59,7 +59,7 @@ class Native:
         self.cross_entropy, self.adam, self.disturb = train.cross_entropy, train.adam, train.disturb
         self.keys, self.quantiles = (
             population.keys.numpy(),
-            noise.quantiles().to(optimiser.vectors.dtype).numpy(),
+            noise.quantiles(population.keys.device).to(optimiser.vectors.dtype).numpy(),
         )
         self.below, self.scale = noise.threshold(condition.state_reset), condition.hidden_noise
 

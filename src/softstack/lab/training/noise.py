@@ -23,10 +23,11 @@ RESETS = 0x5BD1E995  # what parts the hashes of resets from those of noise
 
 
 @cache
-def quantiles() -> Tensor:
+def quantiles(device: torch.device) -> Tensor:
     """(2^BITS,) of a standard normal distribution, as float32."""
     shares = (torch.arange(2**BITS, dtype=torch.float64) + 0.5) / 2**BITS
-    return torch.special.ndtri(shares).float()
+    numbers: Tensor = torch.special.ndtri(shares)
+    return numbers.float().to(device)
 
 
 def keys(members: Iterable[Member]) -> Tensor:
@@ -63,5 +64,5 @@ def disturbance(
     keep = (~resets).float().unflatten(1, (T, B)).transpose(1, 2)
     pairs = words(keys, step, (T * B * H + 1) // 2)
     places = torch.stack((pairs & 2**BITS - 1, pairs >> 16 & 2**BITS - 1), -1).flatten(1)[:, : T * B * H]
-    normal = quantiles().to(keys.device)[places].unflatten(1, (T, B, H)).transpose(1, 2)
+    normal = quantiles(keys.device)[places].unflatten(1, (T, B, H)).transpose(1, 2)
     return Disturbance(keep, normal * hidden_noise)

@@ -31,6 +31,7 @@ class Trial(NamedTuple):
     test: float  # of the last epoch's weights, as in Table 1
     weights: dict[str, Tensor]
     seconds: float  # of the population's training, up to this trial's last epoch
+    dev_loss: float  # mean cross-entropy of a scored position of the dev strings, after the last epoch
     restart: int = 0  # which of its networks it is: the one of the lowest dev loss
     restarts: tuple["Restart", ...] = ()  # all of them, if there is more than one
 
@@ -38,8 +39,9 @@ class Trial(NamedTuple):
 class Restart(NamedTuple):
     """One of the networks of a trial, at the end of its training: what the choice between them goes by."""
 
-    dev_loss: float  # mean cross-entropy of a scored position of the dev strings
-    dev: float  # accuracy on them
+    dev_loss: float
+    dev: float
+    epochs: int  # fewer than the trial's if it was dropped on the way
 
 
 class Ended(NamedTuple):
@@ -49,6 +51,7 @@ class Ended(NamedTuple):
     epochs: list[Epoch]
     dev_loss: float
     seconds: float
+    dropped: bool  # on the way, for others were better
 
 
 def train(
@@ -64,7 +67,8 @@ def train(
     """One trial for each seed, by the paper's protocol, in the order of the seeds.
 
     Goes on from `begun`, one checkpoint for each seed, if there are any. Hands checkpoints to `keep`, at
-    least `every` seconds apart; trials with restarts begin anew if they are interrupted. Torch works with one thread meanwhile: more of them are slower here.
+    least `every` seconds apart; trials with restarts begin anew if they are interrupted. Torch works with one
+    thread meanwhile: more of them are slower here.
     """
     with one_thread():
         began = saved = time.perf_counter()
@@ -75,12 +79,15 @@ def train(
             dev_losses = train_epoch(population, steps)
             done = len(population.histories[0])
             stays = []
+            dropped = halved(population, dev_losses)
             for place, (member, history) in enumerate(
                 zip(population.members, population.histories, strict=True)
             ):
-                if over(history, condition):
+                if over(history, condition) or place in dropped:
                     seconds = time.perf_counter() - began
-                    ended[member] = Ended(population.weights(place), history, dev_losses[place], seconds)
+                    ended[member] = Ended(
+                        population.weights(place), history, dev_losses[place], seconds, place in dropped
+                    )
                 else:
                     stays.append(place)
             if len(stays) < len(population.members):
@@ -98,21 +105,42 @@ def train(
     trials = []
     for seed, restart, winner, test in zip(seeds, chosen, winners, tests, strict=True):
         rivals = [ended[Member(seed, r)] for r in range(condition.restarts)]
-        restarts = tuple(Restart(rival.dev_loss, rival.epochs[-1].dev) for rival in rivals)
-        weights, epochs, _, seconds = winner
+        restarts = tuple(Restart(r.dev_loss, r.epochs[-1].dev, len(r.epochs)) for r in rivals)
+        weights, epochs, dev_loss, seconds, _ = winner
         trials.append(
             Trial(
-                condition, seed, epochs, epochs[-1].dev, test, weights, seconds, restart,
+                condition, seed, epochs, epochs[-1].dev, test, weights, seconds, dev_loss, restart,
                 restarts if len(restarts) > 1 else (),
             )
         )  # fmt: skip
     return trials
 
 
+def halved(population: Population, dev_losses: Sequence[float]) -> set[int]:
+    """The places of the restarts that are dropped after this epoch: in each trial the worse half by dev loss,
+    where the condition asks for it."""
+    condition, done = population.condition, len(population.histories[0])
+    ends = [math.ceil(condition.most_epochs * (1 - 0.5**k)) for k in range(1, condition.halvings + 1)]
+    if done not in ends:
+        return set()
+    places: dict[int, list[int]] = {}
+    for place, member in enumerate(population.members):
+        places.setdefault(member.seed, []).append(place)
+    kept = condition.restarts >> (ends.index(done) + 1)
+    ranked = [sorted(rivals, key=lambda place: finite(dev_losses[place])) for rivals in places.values()]
+    return {place for rivals in ranked for place in rivals[kept:]}
+
+
 def choice(networks: Sequence[Ended]) -> int:
-    """Which of a trial's networks is the trial's: that of the lowest dev loss. One that diverged never is."""
-    losses = [network.dev_loss if math.isfinite(network.dev_loss) else math.inf for network in networks]
-    return losses.index(min(losses))
+    """Which of a trial's networks is the trial's: that of the lowest dev loss, among those that were not
+    dropped on the way. One that diverged never is."""
+    stayed = [k for k, network in enumerate(networks) if not network.dropped]
+    return min(stayed, key=lambda k: finite(networks[k].dev_loss))
+
+
+def finite(loss: float) -> float:
+    """A loss that is not a number is worse than any."""
+    return loss if math.isfinite(loss) else math.inf
 
 
 def train_epoch(population: Population, steps: dict[int, Step]) -> list[float]:

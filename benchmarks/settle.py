@@ -1,0 +1,125 @@
+"""How the recipe of `softstack solve` was settled: variants of it, side by side, on seeds that no result uses.
+
+    python benchmarks/settle.py --out settled.jsonl [--processes 2] [--only parenthesis ...]
+
+A network is judged by strings of one and a half times the training length, which are longer than what it
+trains on and shorter than what it is tested on. Test strings are not looked at. One line of JSON for each
+variant: every network's dev loss at each eighth of the training, and its accuracy on those strings. Takes a GPU if
+there is one.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+os.environ["OMP_NUM_THREADS"] = "1"
+
+SEEDS = (1000, 1001, 1002, 1003)
+HARD = ("reversal", "parenthesis", "formula", "agreement")
+EASY = ("selective_reversal", "xor", "delayed_xor")
+LINEAR = ("reversal", "delayed_xor", "parenthesis", "formula")
+RECIPE: dict[str, Any] = dict(
+    memory_size=4, state_reset=0.5, hidden_noise=0.2, gradient_clip=1.0, steps=30_000, final_rate=0.05,
+    restarts=16, weight_width=1.5, push_bias=2.0, weight_decay=1e-5,
+)  # fmt: skip
+VARIANTS: dict[str, dict[str, Any]] = {
+    "recipe": {},
+    "rate 0.02": dict(learning_rate=0.02),
+    "width 2": dict(weight_width=2.0),
+    "vectors of 2": dict(memory_size=2),
+    "no push bias": dict(push_bias=0.0),
+    "step mean": dict(loss="step_mean"),
+    "push bias 1": dict(push_bias=1.0),
+    "push bias 1, width 2": dict(push_bias=1.0, weight_width=2.0),
+    "push bias 1, vectors of 2": dict(push_bias=1.0, memory_size=2),
+    "push bias 1, vectors of 2, rate 0.02": dict(push_bias=1.0, memory_size=2, learning_rate=0.02),
+    "no push bias, vectors of 2": dict(push_bias=0.0, memory_size=2),
+    "push bias 1, vectors of 2, decay 1e-3": dict(push_bias=1.0, memory_size=2, weight_decay=1e-3),
+}
+BUFFERED: list[dict[str, Any]] = [
+    dict(task="reversal", buffered=True),
+    dict(task="xor", buffered=True, steps_per_symbol=2, memory_size=6),
+]
+
+
+def cells() -> list[tuple[str, dict[str, Any]]]:
+    """(variant, fields of the condition)."""
+    networks = [dict(task=task) for task in (*HARD, *EASY)]
+    networks += [dict(task=task, controller=name) for name in ("gru", "rnn") for task in HARD]
+    networks += [dict(task=task, controller="linear") for task in LINEAR]
+    networks += [dict(fields, controller="linear") for fields in BUFFERED]
+    return [
+        (variant, {**RECIPE, **changed, **fields})
+        for variant, changed in VARIANTS.items()
+        for fields in networks
+        if variant in ("recipe", "rate 0.02") or fields["task"] not in EASY
+    ]
+
+
+def settled(job: tuple[str, dict[str, Any]]) -> dict[str, Any]:
+    import torch
+
+    from softstack.lab import tasks
+    from softstack.lab.tasks.data import Dataset
+    from softstack.lab.training.conditions import Condition
+    from softstack.lab.training.draws import encoded, stream
+    from softstack.lab.training.population import Population, scores
+    from softstack.lab.training.train import train_epoch
+
+    torch.set_num_threads(1)
+    variant, fields = job
+    condition, device = Condition(**fields), "cuda" if torch.cuda.is_available() else "cpu"
+    began = time.perf_counter()
+    population = Population(condition, SEEDS, device)
+    steps: dict[int, Any] = {}
+    losses: list[list[float]] = []
+    while len(population.histories[0]) < condition.most_epochs:
+        dev = train_epoch(population, steps)
+        while len(losses) < 8 * len(population.histories[0]) // condition.most_epochs:
+            losses.append(dev)
+    task = tasks.find(condition.task)
+    strings = tasks.of_length(task, stream(SEEDS[0], "test"), 200, 3 * task.length("train") // 2)
+    data = Dataset(*(x.to(device) for x in encoded(condition, strings).stacked()))
+    held_out = []
+    for place in range(len(population.members)):
+        weights = {name: w.unsqueeze(0) for name, w in population.weights(place).items()}
+        held_out.append(scores(population.network, weights, data, population.letters).accuracy.item())
+    return {
+        "variant": variant, **fields, "losses": losses, "held_out": held_out,
+        "seconds": round(time.perf_counter() - began, 1),
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    parser.add_argument("--only", nargs="*", default=[], help="tasks")
+    parser.add_argument("--controllers", nargs="*", default=[])
+    parser.add_argument("--variants", nargs="*", default=[])
+    parser.add_argument("--steps", type=int, default=30_000)
+    arguments = parser.parse_args()
+    jobs = [job for job in cells() if not arguments.only or job[1]["task"] in arguments.only]
+    jobs = [
+        (variant, fields)
+        for variant, fields in jobs
+        if fields.get("controller", "lstm") in (arguments.controllers or [fields.get("controller", "lstm")])
+        and variant in (arguments.variants or [variant])
+    ]
+    jobs = [(variant, {**fields, "steps": arguments.steps}) for variant, fields in jobs]
+    settled((jobs[0][0], {**jobs[0][1], "steps": 80}))  # compiles what all of them use
+    with (
+        multiprocessing.get_context("spawn").Pool(arguments.processes) as pool,
+        arguments.out.open("w") as file,
+    ):
+        for line in pool.imap_unordered(settled, jobs):
+            file.write(json.dumps(line) + "\n")
+            file.flush()
+
+
+if __name__ == "__main__":
+    main()

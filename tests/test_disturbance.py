@@ -1,0 +1,174 @@
+"""Resets and noise: what they are, by a loop written out; that kernels do the same; and when they happen."""
+
+import os
+
+import pytest
+import torch
+from torch.testing import assert_close
+from torch.utils._pytree import tree_leaves
+
+import softstack as ss
+from softstack.disturbance import Disturbance, draw
+from softstack.errors import BadInput
+
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"
+GPU = "cuda" if torch.cuda.is_available() else "cpu"
+RECURRENT = ("rnn", "gru", "lstm")
+DOUBLE = {"dtype": torch.float64}
+RATES = {"state_reset": 0.4, "hidden_noise": 0.3}
+
+
+def network(kind=ss.StackRNN, **changed):
+    torch.manual_seed(0)
+    sizes = dict(input_size=3, hidden_size=5, memory_size=2, output_size=4)
+    return kind(**{**sizes, **DOUBLE, **RATES, **changed})
+
+
+def hidden(net, batch):
+    state = net.init((batch,), torch.zeros(batch, 1, 3, **DOUBLE))
+    return state.network.h if isinstance(net, ss.BufferedStackRNN) else state.h
+
+
+def steps_of(net, T):
+    return net.steps(T) if isinstance(net, ss.BufferedStackRNN) else T
+
+
+def gradients(net, backend, x, lengths, disturbance):
+    """All that comes out of a call, and the gradients of a sum of it."""
+    net.backend = backend
+    net.zero_grad()
+    x = x.clone().requires_grad_()
+    y, state = net(x, lengths=lengths, disturbance=disturbance)
+    outputs = [y, *tree_leaves(state)]
+    total = sum((z * torch.linspace(-1, 2, z.numel()).view_as(z).to(z)).sum() for z in outputs)
+    total.backward()
+    return [*(z.detach() for z in outputs), x.grad, *(p.grad.clone() for p in net.parameters())]
+
+
+@pytest.mark.parametrize("controller", RECURRENT)
+def test_a_reset_is_a_new_beginning_for_the_controller_alone(controller):
+    """By the step: h is 0 before it where the state is reset, noise is added after it, and r and the memory
+    stay."""
+    net = network(controller=controller).eval()
+    x = torch.randn(6, 9, 3, **DOUBLE)
+    disturbance = draw(hidden(net, 6), 9, 0.4, 0.3, torch.Generator().manual_seed(1))
+    state, outputs = net.init((6,), x), []
+    for t in range(9):
+        kept = disturbance.keep[:, t].bool()
+        h = tuple(torch.where(kept[:, None], part, torch.zeros_like(part)) for part in state.h)
+        features, h = net.cell.core(torch.cat((x[:, t], state.r), -1), h)
+        noisy = features + disturbance.noise[:, t]
+        actions = net.cell.act(noisy, like=x)
+        memory, r = net.cell.memory.step(state.memory, actions.instructions)
+        state = ss.State((noisy, *h[1:]), memory, r)
+        outputs.append(actions.y)
+    y, final = net(x, disturbance=disturbance)
+    assert_close(y, torch.stack(outputs, 1))
+    assert_close(tree_leaves(final), tree_leaves(state))
+
+
+@pytest.mark.parametrize("kind", [ss.StackRNN, ss.BufferedStackRNN])
+@pytest.mark.parametrize("controller", RECURRENT)
+@pytest.mark.parametrize("memory", ["stack", "queue", "none"])
+@pytest.mark.parametrize(("B", "T", "ragged"), [(3, 6, True), (18, 5, False), (2, 140, False)])
+def test_kernels_of_the_cpu(kind, controller, memory, B, T, ragged, generator):
+    net = network(kind, controller=controller, memory=memory)
+    x = torch.randn(B, T, 3, generator=generator, **DOUBLE)
+    lengths = torch.randint(0, T + 1, (B,), generator=generator) if ragged else None
+    disturbance = draw(hidden(net, B), steps_of(net, T), **RATES, generator=generator)
+    for ours, theirs in zip(
+        *(gradients(net, backend, x, lengths, disturbance) for backend in ("cpu", "reference")), strict=True
+    ):
+        assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("controller", RECURRENT)
+@pytest.mark.parametrize(
+    ("kind", "on_chip", "ragged"),
+    [(ss.StackRNN, True, True), (ss.StackRNN, False, True), (ss.BufferedStackRNN, True, False)],
+)
+def test_kernels_of_the_gpu(kind, controller, on_chip, ragged, generator, monkeypatch):
+    if not on_chip:
+        monkeypatch.setattr("softstack.kernels.gpu.layout.ON_CHIP", 0)
+    net = network(kind, controller=controller).to(GPU)
+    x = torch.randn(3, 5, 3, generator=generator, **DOUBLE).to(GPU)
+    lengths = torch.tensor([5, 0, 3]) if ragged else None
+    drawn = draw(hidden(net, 3), steps_of(net, 5), **RATES, generator=generator)
+    disturbance = Disturbance(*(z.to(GPU) for z in drawn))
+    for ours, theirs in zip(
+        *(gradients(net, backend, x, lengths, disturbance) for backend in ("gpu", "reference")), strict=True
+    ):
+        assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("kind", [ss.StackRNN, ss.BufferedStackRNN])
+@pytest.mark.parametrize("backend", ["reference", "cpu"])
+def test_in_training_and_not_in_evaluation(kind, backend):
+    net, plain = network(kind, backend=backend), network(kind, backend=backend, state_reset=0, hidden_noise=0)
+    plain.load_state_dict(net.state_dict())
+    x = torch.randn(4, 7, 3, **DOUBLE)
+    assert_close(net.eval()(x)[0], plain(x)[0])
+    net.train()
+    torch.manual_seed(3)
+    first, second = net(x)[0], net(x)[0]
+    torch.manual_seed(3)
+    assert not torch.allclose(first, second) and torch.equal(first, net(x)[0])
+
+
+def test_the_reference_and_a_kernel_draw_the_same():
+    net, x = network(), torch.randn(4, 7, 3, **DOUBLE)
+    outputs = []
+    for backend in ("reference", "cpu"):
+        net.backend = backend
+        torch.manual_seed(5)
+        outputs.append(net(x)[0])
+    assert_close(*outputs)
+
+
+def test_every_layer_and_direction_has_its_own():
+    net = network(num_layers=2, bidirectional=True, output_size=None, state_reset=1.0, hidden_noise=0.0)
+    x = torch.randn(2, 4, 3, **DOUBLE)
+    drawn = [draw(cell.init((2,), x).h, 4, 1.0, 0.0) for cell in net.cells]
+    assert_close(net(x)[0], net(x, disturbance=drawn)[0])
+    with pytest.raises(BadInput, match="4 cells need as many"):
+        net(x, disturbance=drawn[0])
+
+
+def test_what_is_drawn():
+    h = (torch.zeros(100, 8),)
+    keep, noise = draw(h, 50, 0.3, 0.2, torch.Generator().manual_seed(0))
+    assert keep.unique().tolist() == [0, 1] and abs(keep.mean() - 0.7) < 0.02
+    assert abs(noise.std() - 0.2) < 0.005 and noise.shape == (100, 50, 8)
+    assert draw((), 50, 0.3, 0.2) is None and draw(h, 50, 0.0, 0.0) is None
+
+
+def test_a_controller_without_a_state_has_nothing_to_lose():
+    net = network(controller="linear")
+    x = torch.randn(2, 4, 3, **DOUBLE)
+    assert_close(net(x)[0], net.eval()(x)[0])
+    with pytest.raises(BadInput, match="no state to disturb"):
+        net(x, disturbance=Disturbance(torch.ones(2, 4), torch.zeros(2, 4, 5)))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [(dict(state_reset=1.5), "in \\[0, 1\\]"), (dict(hidden_noise=-1.0), "at least 0")],
+)
+def test_rates_that_are_none(wrong, sentence):
+    with pytest.raises(BadInput, match=sentence):
+        network(**wrong)
+
+
+def test_shapes_are_checked():
+    net = network()
+    with pytest.raises(BadInput, match="must be"):
+        net(torch.randn(2, 4, 3, **DOUBLE), disturbance=Disturbance(torch.ones(2, 5), torch.zeros(2, 5, 5)))
+
+
+def test_compiled():
+    net, x = network(), torch.randn(2, 4, 3, **DOUBLE)
+    disturbance = draw(hidden(net, 2), 4, **RATES)
+    compiled = torch.compile(net, backend="aot_eager", fullgraph=True)
+    assert_close(compiled(x, disturbance=disturbance)[0], net(x, disturbance=disturbance)[0])
+    compiled(x)  # drawn inside the graph
