@@ -1,11 +1,11 @@
-"""How the recipe of `softstack solve` was settled: variants of it, side by side, on seeds that no result uses.
+"""How the recipe of `softstack solve` was settled: variants of it, on seeds that no result uses.
 
     python benchmarks/settle.py --out settled.jsonl [--processes 2] [--only parenthesis ...]
 
 A network is judged by strings of one and a half times the training length, which are longer than what it
 trains on and shorter than what it is tested on. Test strings are not looked at. One line of JSON for each
-variant: every network's dev loss at each eighth of the training, and its accuracy on those strings. Takes a GPU if
-there is one.
+variant: every network's dev loss at each eighth of the training, and its accuracy on those strings. Takes a
+GPU if there is one.
 """
 
 import argparse

@@ -109,8 +109,8 @@ class StackCell(nn.Module):
     ) -> tuple[Tensor, Tensor, Actions, State]:
         """x (B, input_size) -> y, the controller's features, all its actions, and the state after the step.
 
-        Where `live` (B,) is false the step is padding: nothing changes and every action is 0. `disturbance` is
-        what training does to the controller's state in this step.
+        Where `live` (B,) is false the step is padding: nothing changes and every action is 0. `disturbance`
+        is what training does to the controller's state in this step.
         """
         start = state if edit is None else edit.state(state)
         if disturbance is not None:

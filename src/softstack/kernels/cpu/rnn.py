@@ -5,8 +5,8 @@ of a model holds all of it for the backward pass (`cpu/layout.py`). A long memor
 sequence at a time, for its control flow depends on its strengths; a short one by rows as well. README.md
 derives the backward pass.
 
-`rows`, `chained`, `buffered` and `disturbed` say what there is, as True or None: numba leaves out what a None rules out,
-and takes half as long to compile the rest.
+`rows`, `chained`, `buffered` and `disturbed` say what there is, as True or None: numba leaves out what a None
+rules out, and takes half as long to compile the rest.
 """
 
 from softstack.kernels.cpu.cells import (

@@ -1,5 +1,5 @@
 """What a training step is made of beside the network itself, on the CPU and for all trials at once: the loss
-with its gradient, Adam, and noise. Compiled twins of `softstack.lab.training.population`, `.adam` and `.noise`.
+with its gradient, Adam, and noise. Compiled twins of `softstack.lab.training.population`, `adam` and `noise`.
 
 Nothing here is allocated: every array is given, and is used again in the next step.
 """

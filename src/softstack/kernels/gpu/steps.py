@@ -61,7 +61,8 @@ def part(pre, from_x, exists):
 def step_kernel(
     pre, z, Wo, bo, keep, noise, lengths, s0, V, tape, links, t, B, T, m, H, A, G, R, N, n, size, chains,
     at_h, at_c, at_r, at_acts, at_gates, at_level, at_top,
-    CORE: tl.constexpr, MEMORY: tl.constexpr, DISTURBED: tl.constexpr, HP: tl.constexpr, MP: tl.constexpr, BLOCK: tl.constexpr,
+    CORE: tl.constexpr, MEMORY: tl.constexpr, DISTURBED: tl.constexpr,
+    HP: tl.constexpr, MP: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     q = tl.program_id(0).to(tl.int64)
     column, inside = tl.arange(0, MP), tl.arange(0, MP) < m
@@ -146,9 +147,10 @@ def step_kernel(
 
 @triton.jit(do_not_specialize=["t"])
 def unstep_kernel(
-    gz, to_f, gout, gpre, gc, Wo, keep, noise, lengths, s0, V, gV, gs, tape, links, t, B, T, m, H, A, R, N, n, size,
-    chains, at_h, at_c, at_acts, at_gates, at_level, at_top,
-    CORE: tl.constexpr, MEMORY: tl.constexpr, DISTURBED: tl.constexpr, HP: tl.constexpr, MP: tl.constexpr, BLOCK: tl.constexpr,
+    gz, to_f, gout, gpre, gc, Wo, keep, noise, lengths, s0, V, gV, gs, tape, links, t, B, T, m, H, A, R, N, n,
+    size, chains, at_h, at_c, at_acts, at_gates, at_level, at_top,
+    CORE: tl.constexpr, MEMORY: tl.constexpr, DISTURBED: tl.constexpr,
+    HP: tl.constexpr, MP: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The reverse: from the gradients of r_t and h_t, gz, that of `pre`. What does not go through `pre` is
     left in gz: nothing for r, and for h what the GRU kept; everything where the sequence has ended."""
@@ -298,8 +300,8 @@ def forward(options, inputs, outputs, at, parts):
             z[..., m:] *= keep[:, :, t, None]
         torch.baddbmm(bias, z, matrix, out=pre)
         step(
-            pre, z, Wo, bo, keep, noise, lengths, start.s, final.V, tape, links, t, B, T, m, H, Wo.shape[1], G,
-            pre.shape[2], N, n, size, chains, *at[1:8],
+            pre, z, Wo, bo, keep, noise, lengths, start.s, final.V, tape, links, t, B, T, m, H, Wo.shape[1],
+            G, pre.shape[2], N, n, size, chains, *at[1:8],
         )  # fmt: skip
     final.r.copy_(rs[:, :, T])
     if core != LINEAR.value:
@@ -323,8 +325,8 @@ def backward(options, kept, state, to_f, gout, gpre, at):
     unstep = launcher(unstep_kernel, P * B, sizes(core, memory, disturbed, m, H))
     for t in reversed(range(T)):
         unstep(
-            gz, to_f, gout, gpre, gc, Wo, keep, noise, lengths, s0, V, gV, gs, tape, links, t, B, T, m, H, A, R, N, n,
-            size, chains, *starts,
+            gz, to_f, gout, gpre, gc, Wo, keep, noise, lengths, s0, V, gV, gs, tape, links, t, B, T, m, H, A,
+            R, N, n, size, chains, *starts,
         )  # fmt: skip
         gz.baddbmm_(gpre[:, :, t], matrix)
         if disturbed and core != LINEAR.value:

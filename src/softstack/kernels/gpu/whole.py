@@ -61,8 +61,8 @@ def sources(unit, gate, H, CORE: tl.constexpr):
 
 @triton.jit
 def forward_kernel(
-    W, b, Wh, bn, Wo, bo, h0, c0, r0, s0, strengths0, i0, keep, noise, lengths, V, s, strengths, o, h, c, r, i, tape,
-    links, B, T, k, m, H, A, G, N, n_in, size, chains,
+    W, b, Wh, bn, Wo, bo, h0, c0, r0, s0, strengths0, i0, keep, noise, lengths, V, s, strengths, o, h, c, r,
+    i, tape, links, B, T, k, m, H, A, G, N, n_in, size, chains,
     at_h, at_c, at_r, at_acts, at_gates, at_level, at_top, at_items, at_level_in, at_top_in,
     CORE: tl.constexpr, MEMORY: tl.constexpr, BUFFERED: tl.constexpr, DISTURBED: tl.constexpr,
     HP: tl.constexpr, MP: tl.constexpr, FP: tl.constexpr, GP: tl.constexpr, GATES: tl.constexpr,
@@ -230,8 +230,8 @@ def forward_kernel(
 
 @triton.jit
 def backward_kernel(
-    W, Wh, Wo, s0, strengths0, i0, keep, noise, lengths, V, tape, links, to_f, go, gh, gc, gr, gV, gs, gi, gstrengths,
-    gout, gpre, gitems,
+    W, Wh, Wo, s0, strengths0, i0, keep, noise, lengths, V, tape, links, to_f, go, gh, gc, gr, gV, gs, gi,
+    gstrengths, gout, gpre, gitems,
     B, T, k, m, H, A, G, N, n_in, size, chains,
     at_h, at_c, at_acts, at_gates, at_level, at_top, at_items, at_level_in, at_top_in,
     CORE: tl.constexpr, MEMORY: tl.constexpr, BUFFERED: tl.constexpr, DISTURBED: tl.constexpr,

@@ -77,5 +77,5 @@ def initial(
         with torch.no_grad():
             for parameter in network.parameters():
                 if parameter.ndim > 1:  # biases, and scales such as a LayerNorm's, stay
-                    parameter *= condition.weight_width
+                    parameter.mul_(condition.weight_width)
     return network.to(device)

@@ -167,8 +167,8 @@ class Population:
         return noise.disturbance(self.keys, self.optimiser.number, (B, steps, h[0].shape[-1]), *rates)
 
     def batches(self) -> tuple[Tensor, ...]:
-        """Every training string once, each network in an order of its own: (P, B) of each batch. The last epoch
-        ends with the last of the condition's steps."""
+        """Every training string once, each network in an order of its own: (P, B) of each batch. The last
+        epoch ends with the last of the condition's steps."""
         order = np.stack([order.permutation(self.condition.train_size) for order in self.orders])  # (P, n)
         strings = torch.from_numpy(order).to(self.data["train"].x.device)
         batches = strings.split(self.condition.batch_size, dim=1)
@@ -194,8 +194,8 @@ class Population:
         if len({checkpoint.steps for checkpoint in begun}) != 1 or len(begun) != len(self.members):
             done = sorted({len(checkpoint.epochs) for checkpoint in begun})
             raise BadInput(
-                f"{len(self.members)} trials cannot go on together from {len(begun)} checkpoints after {done} "
-                "epochs: they need one each, after as many epochs"
+                f"{len(self.members)} trials cannot go on together from {len(begun)} checkpoints after "
+                f"{done} epochs: they need one each, after as many epochs"
             )
         optimiser = self.optimiser
         device = optimiser.vectors.device

@@ -29,8 +29,8 @@ RECURRENT: dict[str, Any] = {
     "push_bias": 2.0,
 }
 LINEAR: dict[str, Any] = {"memory_size": 2, "weight_decay": 1e-5}
-"""A linear controller has no state to lose. With wider vectors its dev loss does not tell the networks that go
-on working on longer strings from those that do not."""
+"""A linear controller has no state to lose. With wider vectors its dev loss does not tell the networks that
+go on working on longer strings from those that do not."""
 
 HARD = ("reversal", "parenthesis", "formula", "agreement")
 ALL = ("reversal", "selective_reversal", "xor", "delayed_xor", "parenthesis", "formula", "agreement")
