@@ -29,7 +29,7 @@ from plugins import superposition
 from softstack.memory.protocol import instructions_type
 
 
-@every_memory
+@pytest.mark.parametrize("memory", ORACLES)
 def test_reads_and_gradients_are_those_of_the_literal_loops(memory, generator):
     told = {k: p.requires_grad_() for k, p in instructions(MEMORIES[memory](2), generator, 2, 7).items()}
     ours = run(memory, told)[0]
