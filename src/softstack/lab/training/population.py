@@ -31,10 +31,12 @@ Parameters = dict[str, Tensor]  # each with a leading axis of P
 
 
 def kernel_for(network: Network, x: Tensor) -> str:
-    """Which implementation runs for inputs like x (..., T, K): 'cpu', 'gpu' or 'reference'."""
+    """Which implementation runs for inputs like x (..., T, K): 'cpu', 'gpu' or 'reference', which also stands
+    for a network that has a cell without a kernel."""
     T = x.shape[-2]
     steps = network.steps(T) if isinstance(network, BufferedStackRNN) else T
-    return kernels.choose(network.backend, x, fit.why_not(network.cell, x, steps))
+    reasons = [fit.why_not(cell, x, steps) for cell in network.cells]
+    return kernels.choose(network.backend, x, next(filter(None, reasons), ""))
 
 
 def outputs(network: Network, parameters: Parameters, x: Tensor, letters: int) -> Tensor:
