@@ -68,7 +68,7 @@ def train(
                 keep({seed: population.checkpoint(place) for place, seed in enumerate(population.seeds)})
                 saved = time.perf_counter()
             report(done, len(stays))
-        parameters = {name: torch.stack([ended[s][0][name] for s in seeds]) for name in population.shapes}
+        parameters = {name: torch.stack([ended[s][0][name] for s in seeds]) for name in ended[seeds[0]][0]}
         data = stacked(condition, seeds, "test", device)
         tests = accuracies(population.network, parameters, data, population.letters).tolist()
     trials = []
