@@ -126,7 +126,10 @@ def _blocks(seen: Observed, alphabet: Sequence[str], buffered: bool) -> list[Blo
     for column in columns(trace.memory, buffered=buffered):
         alone = "" if column.title == column.name else column.name  # the label of a number without one
         labels = [label or alone for label in column.labels]
-        blocks.append(Block(column.title, _scaled(_of_head(trace, column)), labels))
+        values = _of_head(trace, column)
+        least, most = _range(values)
+        title = column.title if (least, most) == (0, 1) else f"{column.title}\n{least:.2g} to {most:.2g}"
+        blocks.append(Block(title, (values - least) / (most - least), labels))
     blocks.append(Block("input", trace.x, alphabet))
     blocks.append(Block("output", trace.y.softmax(-1) if buffered else seen.output, alphabet))
     if buffered:
@@ -139,12 +142,10 @@ def _of_head(trace: Trace, column: Column) -> Tensor:
     return said(trace)[column.name].reshape(len(trace.x), -1)
 
 
-def _scaled(values: Tensor) -> Tensor:
-    """As they are where they lie in [0, 1]; else between the least and the largest of them."""
-    known = values[values.isfinite()]
-    least: float = min([0.0, *known.tolist()])
-    most: float = max([1.0, *known.tolist()])
-    return (values - least) / (most - least)
+def _range(values: Tensor) -> tuple[float, float]:
+    """What the darkest and the lightest colour stand for: 0 and 1, or less and more where values need it."""
+    known = values[values.isfinite()].tolist()
+    return min([0.0, *known]), max([1.0, *known])
 
 
 def rendered(figure: Figure, kind: str) -> bytes:
