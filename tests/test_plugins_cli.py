@@ -256,6 +256,11 @@ def test_an_installed_package_may_bring_plugins(softstack, tmp_path, monkeypatch
             "lacks inputs, outputs, alphabet, padding, loss, length,",
         ),
         ("from softstack.lab.tasks.xor import Xor\nTASKS = {'mine': Xor()}", "says that its name is 'xor'"),
+        (
+            "from softstack.lab.tasks.xor import Xor\n"
+            "class T(Xor): alphabet = ('0', '1', 'no answer')\nTASKS = {'t': T('t')}",
+            "alphabet has the symbol 'no answer': a symbol may not be empty or have a space in it",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_plugin_is_a_sentence(softstack, text, sentence):

@@ -281,7 +281,7 @@ def test_a_task_without_a_machine_or_a_page():
     page = tasks.page_of(Plain())
     assert (page["kind"], page["trained_size"], page["sizes"]) == (None, 6, list(range(1, 13)))
     assert len(page["examples"]) == 600
-    assert all(symbols == target for symbols, target in page["examples"])
+    assert all(symbols == target == word for symbols, target, word in page["examples"])
 
 
 def test_pages_say_how_they_are_computed():
