@@ -154,7 +154,9 @@ def test_looks_by_hand():
     assert looks(MACHINES["xor"], "101") == [(0, 0)] * 3
 
 
-@pytest.mark.parametrize("task", tasks.TASKS)
+@pytest.mark.parametrize(
+    "task", [name for name, task in tasks.TASKS.items() if MACHINES[name] and hasattr(task, "of_length")]
+)
 @pytest.mark.parametrize("length", [2, 20, 101, 1000])
 def test_long_strings_are_of_the_task(task, length):
     """The task's machine reads each to its end, and says its targets; lengths are what was asked for."""

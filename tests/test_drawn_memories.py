@@ -1,5 +1,6 @@
 """Figures and `ss.show` draw any memory from what it declares."""
 
+import itertools
 import re
 
 import matplotlib
@@ -64,11 +65,20 @@ def test_a_figure_has_a_column_for_each_head(memory, titles, labels):
         assert f"<td>{first:.3f}</td></tr>" in table
 
 
-def test_numbers_outside_the_colours_are_scaled_into_them():
-    wide = figures._scaled(torch.tensor([[-1.0, 3.0], [float("nan"), float("inf")]]))
-    assert wide[0].tolist() == [0, 1]
-    assert wide[1].isnan().tolist() == [True, False]
-    assert figures._scaled(torch.tensor([[0.25]])).tolist() == [[0.25]]
+def test_numbers_outside_the_colours_are_scaled_into_them_and_the_title_says_so(monkeypatch):
+    monkeypatch.setitem(ss.MEMORIES, "gates", Gates)
+    built = network("gates")
+    seen = figures.observe(built, condition("gates"), list("0110"))
+    raw = seen.trace.raw
+    raw[0] = torch.tensor([-1.0, 3.0, 0.0])
+    raw[1:] = raw[1:].clamp(-0.9, 2.9)
+    raw[2, 0], raw[2, 1] = float("nan"), float("inf")
+    figure = figures.draw(built, condition("gates"), seen)
+    titles = [axis.get_title() for axis in figure.axes[:2]]
+    assert titles == ["open", "raw\n-1 to 3"]
+    drawn = figure.axes[1].images[0].get_array()
+    np.testing.assert_allclose(drawn[0], [0, 1, 0.25])
+    assert np.ma.getmaskarray(drawn)[2].tolist() == [True, True, False]
 
 
 # --- ss.show ------------------------------------------------------------------------------------------------
@@ -159,6 +169,51 @@ def test_a_register_is_drawn_as_a_cell_and_a_pile_with_its_last_cell_on_top(brow
     )
     assert page.locator(".bracket").is_hidden()  # where this memory is read the page cannot know
     assert not errors + more
+    page.close()
+
+
+class Shelf(Register):
+    """A register with twenty places, all but the second and the last of which are empty."""
+
+    def contents(self, state):
+        V = state.value.unsqueeze(-2).expand(*state.value.shape[:-1], 20, -1)
+        s = torch.zeros_like(V[..., 0])
+        s[..., 1], s[..., 19] = 0.25, 1.0
+        return ss.Contents(V, s)
+
+
+@needs_chromium
+def test_empty_cells_have_a_place_and_every_cell_its_numbers(browser, tmp_path):
+    rnn = ss.StackRNN(3, controller="gru", hidden_size=4, memory=Shelf(2), output_size=3)
+    _, _, trace = rnn(torch.eye(3), return_trace=True)
+    page, errors = shown(browser, ss.show(trace).text, tmp_path)
+    strengths = ["0.00", "0.25", *["0.00"] * 17, "1.00"]
+    assert page.locator(".beside .column span").all_inner_texts() == strengths
+    fills = page.locator(".beside b").evaluate_all("all => all.map((b) => b.style.height)")
+    assert [float(fill[:-1]) / 100 for fill in fills] == [float(strength) for strength in strengths]
+    first, second = trace.V[0, 0].tolist()
+    assert page.locator(".beside .column").first.get_attribute("title") == f"({first:.2f}, {second:.2f})"
+    boxes = [box.bounding_box() for box in page.locator(".beside .column span").all()]
+    assert all(a["x"] + a["width"] <= b["x"] for a, b in itertools.pairwise(boxes))  # none over another
+    assert min(box["height"] for box in boxes) >= 25  # upright, and whole
+    assert boxes[-1]["x"] < page.locator(".beside").bounding_box()["x"] + 430  # in sight
+    assert "The register holds 1.25 in 2 cells." in page.inner_text(".words")
+    assert not errors
+    page.close()
+
+
+@needs_chromium
+def test_a_scale_that_is_not_from_0_to_1_is_said(browser, tmp_path):
+    rnn = ss.StackRNN(3, controller="gru", hidden_size=4, memory=Gates(2), output_size=3)
+    _, _, trace = rnn(torch.eye(3), return_trace=True)
+    trace.raw.data[0, 0], trace.raw.data[1, 1] = -2.0, 4.5
+    page, errors = shown(browser, ss.show(trace).text, tmp_path)
+    groups = page.locator(".heat .labels .group > span").all_inner_texts()
+    assert groups == ["open", "raw (-2.00 to 4.50)", "input", "output"]
+    assert "raw (-2.00 to 4.50)" in page.locator(".heat canvas").get_attribute("aria-label")
+    values = page.evaluate("softstack.page.panels[0].heat.groups[1].rows.map((row) => row.values[0])")
+    assert values == pytest.approx([0, (trace.raw[0, 1].item() + 2) / 6.5], abs=1e-5)
+    assert not errors
     page.close()
 
 

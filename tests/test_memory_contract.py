@@ -29,7 +29,7 @@ from plugins import superposition
 from softstack.memory.protocol import instructions_type
 
 
-@every_memory
+@pytest.mark.parametrize("memory", ORACLES)
 def test_reads_and_gradients_are_those_of_the_literal_loops(memory, generator):
     told = {k: p.requires_grad_() for k, p in instructions(MEMORIES[memory](2), generator, 2, 7).items()}
     ours = run(memory, told)[0]
@@ -235,3 +235,22 @@ def test_a_class_that_takes_no_size_is_named(monkeypatch):
     monkeypatch.setitem(ss.MEMORIES, "nameless", lambda: Wrong("width"))
     with pytest.raises(ss.BadInput, match="the memory 'nameless' cannot be made with a size of 2"):
         ss.StackRNN(3, hidden_size=4, memory="nameless", memory_size=2)
+
+
+def test_the_bias_of_a_choice_has_a_number_for_each_action():
+    @dataclass(frozen=True)
+    class Eager(superposition.Superposition):
+        @property
+        def heads(self):
+            return {**super().heads, "action": ss.Choice(("push", "pop", "no-op"), bias=(2.0, 0.1, -1.0))}
+
+    rnn = ss.StackRNN(3, hidden_size=4, memory=Eager(2), dtype=torch.float64)
+    assert rnn.cell.heads.bias_of("action").tolist() == [2.0, 0.1, -1.0]
+    assert rnn.cell.heads.bias_of("v").tolist() == [0.0, 0.0]
+    rnn.cell.heads.weight.data.zero_()
+    _, _, trace = rnn(torch.zeros(1, 3, **DOUBLE), return_trace=True)
+    assert_close(trace.action[0], torch.softmax(torch.tensor([2.0, 0.1, -1.0], **DOUBLE), -1))
+    assert ss.Choice(("a", "b")).bias is None
+    for bias in (1.0, (1.0, 2.0), [1.0, 2.0, 3.0]):
+        with pytest.raises(ss.BadInput, match="must be a tuple with a number for each of"):
+            ss.Choice(("push", "pop", "no-op"), bias=bias)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import pytest
 import torch
 
+import softstack as ss
 from browser import needs_chromium, row
 from other_memories import condition, known  # noqa: F401 (a fixture)
 from softstack.lab.reports import figures, network_page, recording
@@ -13,7 +14,10 @@ from softstack.lab.tasks import TASKS
 from softstack.lab.tasks.data import Example
 
 pytestmark = pytest.mark.usefixtures("known")
-KINDS = [("register", "gated"), ("superposition", "lstm"), ("stack", "gated")]
+KINDS = [
+    ("register", "gated"), ("superposition", "lstm"), ("stack", "gated"),
+    *((name, "gru") for name, memory in ss.MEMORIES.items() if type(memory(2)) not in recording.MEMORIES),
+]  # fmt: skip
 
 
 @needs_chromium

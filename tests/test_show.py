@@ -26,7 +26,10 @@ def test_what_is_wrong_is_said():
     trace, _ = traced()
     with pytest.raises(ss.BadInput, match="show takes a Trace"):
         ss.show(trace.u)
-    with pytest.raises(ss.BadInput, match="a network of 2 cells has one for each"):
+    with pytest.raises(
+        ss.BadInput,
+        match="this network has 2, one for each",
+    ):
         ss.show((trace, trace))
     with pytest.raises(ss.BadInput, match="0 to 2; got 3"):
         ss.show(trace, sequence=3)
@@ -46,6 +49,23 @@ def test_a_notebook_shows_the_page_in_a_frame(tmp_path):
     assert html.unescape(frame[1]) == shown.text
     shown.save(tmp_path / "shown.html")
     assert (tmp_path / "shown.html").read_text() == shown.text
+
+
+def told(trace, t):
+    """The sentence of what a memory is told in a step, whatever its heads are."""
+    heads = trace.memory.heads
+    strengths = [
+        f"{name} {' and '.join(f'{value:.2f}' for value in trace.instructions[name][1, t].reshape(-1))}"
+        for name, head in heads.items()
+        if isinstance(head, ss.Strength)
+    ]
+    choices = [
+        f"{name} {head.actions[int(p.argmax())]} ({100 * p.max():.0f} %)"
+        for name, head in heads.items()
+        if isinstance(head, ss.Choice) and (p := trace.instructions[name][1, t]) is not None
+    ]
+    words = ", ".join(strengths + choices)
+    return re.sub(r"^u (.*), d ", r"Pops \1, pushes ", words)
 
 
 @needs_chromium
@@ -68,10 +88,10 @@ def test_each_step_of_a_trace_is_shown(browser, tmp_path, memory, later):
     frame.locator("#slider").focus()
     for t in range(9):
         said = frame.locator(".words").inner_text()
-        u, d, s = (values[1, t] for values in (trace.u, trace.d, trace.s))
-        assert f"Step {t + 1} of 9. Input w{t}. Pops {u:.2f}, pushes {d:.2f}." in said
+        s = trace.s[1, t]
+        assert f"Step {t + 1} of 9. Input w{t}. {told(trace, t)}." in said
         if memory != "none":
-            assert f"The {memory} holds {s.sum():.2f} in {int((s > 0).sum())} cell" in said
+            assert f"The {trace.memory.name} holds {s.sum():.2f} in {int((s > 0).sum())} cell" in said
         assert f"Says {names[int(trace.y[1, t].argmax())]} " in said
         page.keyboard.press("ArrowRight")
     page.close()

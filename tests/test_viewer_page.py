@@ -3,9 +3,11 @@
 import re
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
 from browser import REVERSAL, XOR, needs_chromium, row
+from plugins.echo_task import Echo
 from softstack.lab.reports import figures
 from softstack.lab.runs import store
 from softstack.lab.tasks import TASKS
@@ -179,6 +181,40 @@ def test_a_task_that_the_page_does_not_know_comes_with_examples(opened, untraine
     assert page.locator(".chart circle").count() == 6  # one a length, 2 to 12
     page.click("#random")
     assert row(page, "target") != []
+
+
+def test_a_task_that_the_page_does_not_know_opens_on_a_string_with_targets(opened, untrained, monkeypatch):
+    """And knows the targets of the string of `--symbols`, with or without what the task adds to it."""
+    monkeypatch.setitem(TASKS, "copy", Copy())
+    run = untrained(Condition("copy", "linear", "queue"))
+    page = opened([run])
+    symbols = row(page, "input")
+    half = len(symbols) // 2
+    assert symbols[half:] == ["#"] * half
+    assert row(page, "target") == ["·"] * half + symbols[:half]
+    page = opened([run], symbols=list("0110011"))
+    assert page.input_value("#input") == "0 1 1 0 0 1 1"
+    assert row(page, "target") == ["·"] * 7 + list("0110011")
+    page.fill("#input", "0 1 1 0 0 1 1 # # # # # # #")
+    assert row(page, "target") == ["·"] * 7 + list("0110011")
+
+
+def test_a_task_may_bring_javascript_of_its_own(opened, untrained, monkeypatch):
+    monkeypatch.setitem(TASKS, "echo", Echo())
+    page = opened([untrained(Condition("echo", "linear", "stack"))])
+    page.fill("#input", "1 0 0 1 1 1 0")
+    assert row(page, "target") == list("·100111")
+    strings = Echo().sample(np.random.default_rng(0), 20, "test")
+    examples = page.evaluate(
+        "(strings) => strings.map((s) => example(softstack.page.data.tasks.echo, s))", strings
+    )
+    for symbols, example in zip(strings, examples, strict=True):
+        assert (tuple(example["input"]), tuple(example["target"])) == Echo().example(symbols)
+    page.click("#random")
+    assert set(row(page, "input")) <= {"0", "1"} and row(page, "target")[0] == "·"
+    page.click("#measure")
+    page.wait_for_function("!document.getElementById('measure').disabled")
+    assert page.locator(".chart circle").count() == 12
 
 
 def test_a_task_may_be_that_of_a_machine(opened, untrained):

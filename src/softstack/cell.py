@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
 from softstack import checks
-from softstack.controllers import CONTROLLERS, Heads, Hidden, Linear, reset
+from softstack.controllers import CONTROLLERS, Heads, Hidden, Linear, require, reset
 from softstack.disturbance import Disturbance
 from softstack.errors import BadInput, unknown
 from softstack.memory import MEMORIES, Batch, Memory, Scores, Strength
@@ -197,14 +197,18 @@ def _core(controller: str | nn.Module, input_size: int, hidden_size: int | None,
                 f"hidden_size is {hidden_size}, but the controller has {controller.features} features: "
                 "leave hidden_size out"
             )
-        return controller.to(**{name: value for name, value in kind.items() if value is not None})
+        core: Any = controller.to(**{name: value for name, value in kind.items() if value is not None})
+        require(core, input_size, kind)
+        return core
     if controller not in CONTROLLERS:
         raise unknown("controller", controller, CONTROLLERS)
     if hidden_size is None and CONTROLLERS[controller] is not Linear:
         raise BadInput(f"hidden_size is missing: how many hidden units has the {controller} controller?")
     if hidden_size is not None:
         checks.positive("hidden_size", hidden_size)
-    return CONTROLLERS[controller](input_size, hidden_size, **kind)
+    core = CONTROLLERS[controller](input_size, hidden_size, **kind)
+    require(core, input_size, kind)
+    return core
 
 
 def _heads(memory: Memory, output_size: int | None, buffered: bool) -> dict[str, Head]:

@@ -8,13 +8,15 @@ core. It draws its own first weights in `reset_parameters`, which may take a `ge
 its layers draw theirs, as PyTorch does. docs/add/controller.md has one in a file.
 """
 
+import copy
 from collections.abc import Callable, Mapping
 from inspect import signature
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
+from softstack.errors import BadInput
 from softstack.memory.protocol import Batch, Head
 
 Hidden = tuple[Tensor, ...]
@@ -153,6 +155,65 @@ CONTROLLERS: dict[str, Callable[..., Any]] = {
 }
 
 
+@torch.no_grad()
+def require(core: Any, input_size: int, kind: Mapping[str, Any]) -> None:
+    """Refuse a core of someone's own whose `init` or `forward` gives the wrong thing.
+
+    A copy of it makes one step, so that the loops need not check anything. What fails inside that step is
+    left to the first call, which has the real input. `kind` is a device and a dtype, for a core without
+    parameters.
+    """
+    if type(core) in (Linear, MLP, RNN, GRU, LSTM):
+        return
+    name = f"the controller {type(core).__name__}"
+    if not isinstance(core, nn.Module):
+        raise BadInput(f"{name} must be an nn.Module; docs/add/controller.md has a whole one")
+    lacking = [member for member in ("features", "init", "forward") if not hasattr(core, member)]
+    if lacking:
+        raise BadInput(f"{name} lacks {' and '.join(lacking)}: docs/add/controller.md has a whole one")
+    batch = (2,)
+    like = next((p for p in core.parameters() if p.is_floating_point()), torch.empty(0, **kind))
+    try:
+        h: Any = cast(Any, core).init(batch, like)
+    except Exception as error:
+        raise BadInput(f"{name} fails in init(batch={batch}, like): {error}") from error
+    expected = f"a tuple of tensors, each with the batch {batch} first, or () if it has no state"
+    if not _is_state(h) or any(part.shape[:1] != batch for part in h):
+        raise BadInput(f"{name}: init(batch={batch}, like) must give {expected}; got {_described(h)}")
+    try:
+        with torch.random.fork_rng(devices=[]):
+            result = copy.deepcopy(core)(like.new_zeros(*batch, input_size), h)
+    except Exception:
+        return
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise BadInput(
+            f"{name}: forward(z, h) must give two things, features and h; got {_described(result)}"
+        )
+    features, new = result
+    if not isinstance(features, Tensor) or features.shape != (*batch, core.features):
+        raise BadInput(
+            f"{name}: forward(z, h) must give features of {(*batch, core.features)} for a batch of 2, "
+            f"because its `features` is {core.features}; got {_described(features)}"
+        )
+    if not _is_state(new) or [part.shape for part in new] != [part.shape for part in h]:
+        raise BadInput(
+            f"{name}: forward(z, h) must give h as init does, {_described(h)}; got {_described(new)}"
+        )
+
+
+def _is_state(h: Any) -> bool:
+    return isinstance(h, tuple) and all(isinstance(part, Tensor) for part in h)
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return f"a tensor of {tuple(value.shape)}"
+    if isinstance(value, tuple | list):
+        kind = type(value).__name__
+        return f"a {kind} of {', '.join(map(_described, value))}" if value else f"an empty {kind}"
+    return type(value).__name__
+
+
 class Heads(nn.Linear):
     """§2.2: the linear map behind all that a controller says in a step; each head has rows of its own.
 
@@ -172,7 +233,9 @@ class Heads(nn.Linear):
         """The authors' first weights, and the bias of each head: its own, or that in `biases`."""
         draw_weights(self, generator)
         for name, head in getattr(self, "heads", {}).items():  # nn.Linear draws once before there are any
-            self.bias_of(name).fill_((biases or {}).get(name, head.bias))
+            bias = (biases or {}).get(name, head.bias)
+            if bias is not None:
+                self.bias_of(name).copy_(torch.as_tensor(bias, dtype=self.bias.dtype))
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -24,12 +24,11 @@ from typing import Any, NamedTuple
 
 from softstack.controllers import CONTROLLERS
 from softstack.errors import BadInput
-from softstack.lab.tasks import TASKS, Task, find
+from softstack.lab.tasks import TASKS, checking, find
 from softstack.memory import MEMORIES
 
 GROUP = "softstack"  # of entry points
 VARIABLE = "SOFTSTACK_PLUGINS"  # files, separated as in PATH
-MEMBERS = [name for name in vars(Task) if not name.startswith("_")]  # what every task has
 
 
 class Registry(NamedTuple):
@@ -212,8 +211,6 @@ def checked(module: ModuleType, where: str) -> dict[str, dict[str, Any]]:
 def _check_task(name: str, task: Any, where: str) -> None:
     if isinstance(task, type):
         raise BadInput(f"the task {name!r} of {where} is a class: give an instance, {task.__name__}()")
-    missing = [member for member in MEMBERS if not hasattr(task, member)]
-    if missing:
-        raise BadInput(f"the task {name!r} of {where} lacks {', '.join(missing)}")
+    checking.check(task, f"the task {name!r} of {where}")
     if task.name != name:
         raise BadInput(f"the task {name!r} of {where} says that its name is {task.name!r}: call it the same")

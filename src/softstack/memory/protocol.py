@@ -13,6 +13,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from softstack.errors import BadInput
+
 Batch = tuple[int, ...]  # (B,), or () for one sequence
 Drawn = Literal["pile", "line", "cells"]
 TAKEN = frozenset("xyrVshio")  # names that a trace has for its own, so that no head may be called so
@@ -71,10 +73,18 @@ class Vector:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which: probabilities (B, k) of k named actions, by a softmax."""
+    """Which: probabilities (B, k) of k named actions, by a softmax. `bias` begins with one number for each of
+    them, or 0: only their differences matter."""
 
     actions: tuple[str, ...]
-    bias: float = 0.0
+    bias: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.bias is not None and (not isinstance(self.bias, tuple) or len(self.bias) != self.size):
+            raise BadInput(
+                f"the bias of a Choice must be a tuple with a number for each of {self.actions}, because a "
+                f"softmax does not see what is added to all of them; got {self.bias!r}"
+            )
 
     @property
     def size(self) -> int:

@@ -18,6 +18,7 @@ The page is given plain data and knows no module. It needs no server, no network
 
 import html
 import json
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from string import Template
@@ -34,13 +35,22 @@ def asset(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def page(data: dict[str, Any], title: str, *, stamp: str = "", before: str = "") -> str:
-    """The page of `data`; `before` is HTML of the caller's that stands above the networks."""
+def page(
+    data: dict[str, Any],
+    title: str,
+    *,
+    stamp: str = "",
+    before: str = "",
+    kinds: Mapping[str, str] | None = None,
+) -> str:
+    """The page of `data`; `before` is HTML of the caller's that stands above the networks, and `kinds` are
+    kinds of tasks that tasks.js does not have, by name: the text of a JavaScript object."""
+    own = [f"KINDS[{json.dumps(kind)}] = ({script});" for kind, script in (kinds or {}).items()]
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return Template(asset("page.html")).substitute(
         title=html.escape(title),
         style=asset("style.css"),
-        script="\n".join(map(asset, SCRIPTS)),
+        script="\n".join([*map(asset, SCRIPTS), *(line.replace("</", "<\\/") for line in own)]),
         data=text.replace("<", "\\u003c"),
         stamp=html.escape(stamp),
         before=before,

@@ -36,7 +36,9 @@ const bars = (name) => {
   const drawn = el("div", { class: "bars", role: "img" });
   const node = el("div", { class: "state" }, el("span", {}, name), drawn);
   const show = (values) => {
-    drawn.setAttribute("aria-label", `${name}: ${Array.from(values, two).join(", ")}`);
+    const text = Array.from(values, two).join(", ");
+    drawn.setAttribute("aria-label", `${name}: ${text}`);
+    drawn.title = `(${text})`;
     if (drawn.children.length !== values.length)
       drawn.replaceChildren(...Array.from(values, () => el("i", {}, el("b"))));
     values.forEach((value, k) => {

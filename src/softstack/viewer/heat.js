@@ -4,9 +4,13 @@ const MOST_ROWS = 32; // of a group; more cannot be told apart, and the group is
 
 // The run of Figures 5 and 6, time from left to right: groups of rows, each row one number at each step.
 function heatRows(network, task, run) {
-  const group = (name, labels, vectors) => {
-    const drawn = labels.length <= MOST_ROWS ? scaled(vectors) : [];
-    return { name, rows: labels.map((label, k) => ({ name: label, values: drawn.map((v) => v[k]) })) };
+  const group = (title, labels, vectors) => {
+    const [least, most] = range(vectors),
+      whole = least === 0 && most === 1,
+      name = whole ? title : `${title} (${two(least)} to ${two(most)})`,
+      shade = (value) => (whole ? value : (value - least) / (most - least));
+    const drawn = labels.length <= MOST_ROWS ? vectors : [];
+    return { name, rows: labels.map((label, k) => ({ name: label, values: drawn.map((v) => shade(v[k])) })) };
   };
   const ofHead = ({ name, title, labels }) =>
     group(title, labels, same(labels, [""]) ? run.said[name].map((value) => [value]) : run.said[name]);
@@ -19,16 +23,14 @@ function heatRows(network, task, run) {
   return groups.filter(({ rows }) => rows.length && rows.length <= MOST_ROWS);
 }
 
-// Vectors as they are where they lie in [0, 1]; else between the least and the largest of their numbers.
-function scaled(vectors) {
+// What the darkest and the lightest colour stand for: 0 and 1, or less and more where numbers need it.
+function range(vectors) {
   let least = 0,
     most = 1;
   for (const vector of vectors)
     for (const value of vector)
       if (Number.isFinite(value)) ((least = Math.min(least, value)), (most = Math.max(most, value)));
-  return least === 0 && most === 1
-    ? vectors
-    : vectors.map((vector) => Array.from(vector, (value) => (value - least) / (most - least)));
+  return [least, most];
 }
 
 function shades(rows, steps) {

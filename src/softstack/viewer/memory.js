@@ -121,7 +121,8 @@ class Pile {
   }
 }
 
-// Cells side by side, the first on the left: each is filled as high as it is strong.
+// Cells side by side, the first on the left: each is filled as high as it is strong, and has its strength above
+// it. An empty cell is drawn too: it has a place.
 class Beside {
   constructor() {
     this.row = el("div", { class: "beside" });
@@ -141,11 +142,15 @@ class Beside {
       wanted = new Map(cells.slice(0, MOST_BESIDE));
     this.cells.keep(wanted, () => el("div", { class: "column" }, el("i", {}, el("b")), el("span")));
     for (const [slot, s] of wanted) {
-      const { firstChild: box, lastChild: label } = this.cells.nodes.get(slot);
+      const node = this.cells.nodes.get(slot),
+        { firstChild: box, lastChild: label } = node,
+        vector = this.run.vector(slot, t);
       box.firstChild.style.height = `${(100 * clipped(s)).toFixed(1)}%`;
-      box.firstChild.style.background = strip(this.run.vector(slot, t));
-      set(label, wanted.size <= 12 ? two(s) : "", "");
+      box.firstChild.style.background = strip(vector);
+      node.title = `(${Array.from(vector, two).join(", ")})`;
+      set(label, two(s), "");
     }
+    this.row.className = wanted.size > 12 ? "beside many" : "beside"; // where numbers need less room upright
     const hidden = cells.length - wanted.size;
     set(this.more, hidden ? `${hidden} more` : "", "more");
   }

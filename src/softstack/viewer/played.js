@@ -11,10 +11,11 @@ function played(network, record) {
   run.output = record.output ? numbers(record.output) : run.y;
   run.vector = (slot, t) => (run.fixed ? run.V[slot] : run.V[t][slot]);
   run.cells = function* (t) {
-    const cells = run.s[t].length;
+    const cells = run.s[t].length,
+      { drawn } = network.memory;
     for (let k = 0; k < cells; k++) {
-      const slot = network.memory.drawn === "pile" ? cells - 1 - k : k;
-      if (run.s[t][slot] !== 0) yield [slot, run.s[t][slot]];
+      const slot = drawn === "pile" ? cells - 1 - k : k;
+      if (drawn === "cells" || run.s[t][slot] !== 0) yield [slot, run.s[t][slot]];
     }
   };
   run.held = (t) => ({

@@ -41,6 +41,9 @@ def show(
 
     `symbols` are names for the T steps, such as the words that were read; `inputs` and `outputs` are names
     for the features of x and y. Of a batch, one `sequence` is shown.
+
+    A network of several layers or directions has a trace for each cell, in the order of `rnn.cells`: show one
+    of them. The first step of a cell that reads backwards is the last item.
     """
     trace = _one(trace, sequence)
     steps = len(trace.x)
@@ -72,7 +75,8 @@ def _one(trace: Trace, sequence: int) -> Trace:
     if not isinstance(trace, Trace):
         several = isinstance(trace, tuple) and trace and isinstance(trace[0], Trace)
         raise BadInput(
-            f"show takes one Trace; a network of {len(trace)} cells has one for each: show one of them"
+            f"show takes one Trace, and this network has {len(trace)}, one for each of rnn.cells: "
+            "show one of them, such as traces[0]"
             if several
             else f"show takes a Trace, as rnn(x, return_trace=True) gives it; got {type(trace).__name__}"
         )

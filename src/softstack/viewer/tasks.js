@@ -1,6 +1,6 @@
 // §4: the tasks in the page: the targets of a typed string, and fresh strings of a given size.
 //
-// A task that has no entry here can still be looked at: its examples come with the page.
+// A task that has no entry here can still be looked at: its examples come with the page, or a script of its own.
 
 const KINDS = {
   // w, then its kept symbols backwards while reading #.
@@ -82,12 +82,14 @@ const KINDS = {
 // A task's example for symbols: targets are null where nothing is scored, or where the page knows none.
 function example(task, symbols) {
   if (KINDS[task.kind]) return KINDS[task.kind].example(task, symbols);
-  const known = stored(task, symbols);
-  return { input: symbols, target: known ? known[1] : symbols.map(() => null) };
+  const [input, target] = stored(task, symbols) ?? [symbols, symbols.map(() => null)];
+  return { input, target };
 }
 
 const same = (some, others) => JSON.stringify(some) === JSON.stringify(others);
-const stored = (task, symbols) => task.examples.find(([input]) => same(input, symbols));
+// An example that came with the page, by what the network is given or by the string that was drawn.
+const stored = (task, symbols) =>
+  task.examples.find(([input, , word]) => same(input, symbols) || same(word, symbols));
 const knows = (task, symbols) => Boolean(KINDS[task.kind] || stored(task, symbols));
 
 // A fresh string of a size: a length, or for a grammar a depth; null where the task has none.

@@ -1,6 +1,7 @@
 """`softstack diagnose` and `softstack extract`: what a network does, and the machine that it is."""
 
 import json
+import sys
 from pathlib import Path
 
 from softstack import checks
@@ -61,7 +62,8 @@ def extract(
 ) -> None:
     """Read off a network the pushdown transducer that it computes, and say how well that explains it.
 
-    Writes extracted.json and, where there is one, the machine as extracted.pdt and extracted.svg.
+    Writes extracted.json and, where there is one, the machine as extracted.pdt and extracted.svg. Where there
+    is none the exit code is 1.
 
     softstack extract RUN_DIR
 
@@ -106,3 +108,5 @@ def extract(
         print(f"the machine says {ours or 'nothing'}, the network {theirs or 'nothing'}")
     print(f"Written: {folder / 'extracted.json'}")
     print(result.sentence)
+    if result.machine is None:
+        sys.exit(1)

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 
 import torch
 from matplotlib.figure import Figure
-from torch import Tensor, nn
+from torch import Tensor
 
 from softstack.buffered import BufferedStackRNN
+from softstack.errors import BadInput
 from softstack.lab import tasks
 from softstack.lab.tasks.data import UNSCORED, Example, check_symbols, one_hot
-from softstack.lab.training.conditions import TABLE_1, Condition
+from softstack.lab.training.conditions import TABLE_1, Condition, Network
 from softstack.trace import Trace
 from softstack.viewer.declared import Column, columns, said
 
@@ -56,14 +57,20 @@ class Observed(NamedTuple):
 
 
 @torch.no_grad()
-def traced(network: nn.Module, alphabet: Sequence[str], symbols: Sequence[str]) -> tuple[Tensor, Trace]:
-    """What a network puts out for symbols, (T, K), and what it did."""
+def traced(network: Network, alphabet: Sequence[str], symbols: Sequence[str]) -> tuple[Tensor, Trace]:
+    """What a network of one cell puts out for symbols, (T, K), and what it did."""
+    if len(network.cells) > 1:
+        raise BadInput(
+            f"a figure or a page shows one cell, and this network has {len(network.cells)} of them, in "
+            "layers or directions: show them one by one, with "
+            "y, state, traces = network(x, return_trace=True) and ss.show(traces[0])"
+        )
     indices = torch.tensor([alphabet.index(symbol) for symbol in symbols])
     y, _, trace = network(one_hot(indices, len(alphabet), next(network.parameters())), return_trace=True)
     return y, trace
 
 
-def observe(network: nn.Module, condition: Condition, symbols: Sequence[str]) -> Observed:
+def observe(network: Network, condition: Condition, symbols: Sequence[str]) -> Observed:
     """Run a network on a string; a reversal's #s are added where they are missing."""
     task = tasks.find(condition.task)
     check_symbols(task, symbols)
@@ -82,7 +89,7 @@ class Block(NamedTuple):
     labels: Sequence[str]  # of the k numbers
 
 
-def draw(network: nn.Module, condition: Condition, seen: Observed, title: str = "") -> Figure:
+def draw(network: Network, condition: Condition, seen: Observed, title: str = "") -> Figure:
     """The columns of Figures 5 and 6."""
     task, buffered = tasks.find(condition.task), isinstance(network, BufferedStackRNN)
     blocks = _blocks(seen, task.alphabet, buffered)
@@ -119,7 +126,10 @@ def _blocks(seen: Observed, alphabet: Sequence[str], buffered: bool) -> list[Blo
     for column in columns(trace.memory, buffered=buffered):
         alone = "" if column.title == column.name else column.name  # the label of a number without one
         labels = [label or alone for label in column.labels]
-        blocks.append(Block(column.title, _scaled(_of_head(trace, column)), labels))
+        values = _of_head(trace, column)
+        least, most = _range(values)
+        title = column.title if (least, most) == (0, 1) else f"{column.title}\n{least:.2g} to {most:.2g}"
+        blocks.append(Block(title, (values - least) / (most - least), labels))
     blocks.append(Block("input", trace.x, alphabet))
     blocks.append(Block("output", trace.y.softmax(-1) if buffered else seen.output, alphabet))
     if buffered:
@@ -132,12 +142,10 @@ def _of_head(trace: Trace, column: Column) -> Tensor:
     return said(trace)[column.name].reshape(len(trace.x), -1)
 
 
-def _scaled(values: Tensor) -> Tensor:
-    """As they are where they lie in [0, 1]; else between the least and the largest of them."""
-    known = values[values.isfinite()]
-    least: float = min([0.0, *known.tolist()])
-    most: float = max([1.0, *known.tolist()])
-    return (values - least) / (most - least)
+def _range(values: Tensor) -> tuple[float, float]:
+    """What the darkest and the lightest colour stand for: 0 and 1, or less and more where values need it."""
+    known = values[values.isfinite()].tolist()
+    return min([0.0, *known]), max([1.0, *known])
 
 
 def rendered(figure: Figure, kind: str) -> bytes:

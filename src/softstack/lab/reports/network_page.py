@@ -18,6 +18,7 @@ from softstack.lab.reports import recording
 from softstack.lab.reports.figures import FIGURES
 from softstack.lab.runs import store
 from softstack.lab.tasks import Task
+from softstack.lab.tasks.page import record
 from softstack.viewer.declared import described, words_for
 
 
@@ -34,14 +35,18 @@ def page(
     names = list(dict.fromkeys(run.condition.task for run in runs))
     inputs = tasks.find(names[0]).inputs
     networks = []
+    pages: dict[str, dict[str, Any]] = {name: _task(tasks.find(name)) for name in names}
+    scripts = {page["kind"]: script for page in pages.values() if (script := page.pop("script", ""))}
     for run, note in zip(runs, notes or [""] * len(runs), strict=True):
         task = tasks.find(run.condition.task)
         first = symbols if symbols and task.inputs == inputs else _first_input(task)
         networks.append(_network(run, note, first))
-    data = {"networks": networks, "tasks": {name: _task(tasks.find(name)) for name in names}}
+        if not pages[run.condition.task]["kind"]:  # the page cannot compute it: it comes along
+            pages[run.condition.task]["examples"].append(record(task, tuple(first)))
+    data = {"networks": networks, "tasks": pages}
     versions = store.provenance("cpu")
     stamp = f"Made by softstack {versions['softstack']} at commit {versions['commit'] or 'unknown'}."
-    return viewer.page(data, _title(tasks.find(names[0])), stamp=stamp, before=before)
+    return viewer.page(data, _title(tasks.find(names[0])), stamp=stamp, before=before, kinds=scripts)
 
 
 def _title(task: Task) -> str:

@@ -5,17 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from softstack.buffered import BufferedStackRNN
 from softstack.controllers import GRU, LSTM, MLP, RNN, Linear
 from softstack.lab import tasks
 from softstack.lab.reports.figures import traced
 from softstack.lab.tasks import Task
-from softstack.lab.training.conditions import Condition
+from softstack.lab.training.conditions import Condition, Network
 from softstack.memory import NoMemory, Queue, Stack
-from softstack.networks import StackRNN
 from softstack.viewer import recorded
 
-Network = StackRNN | BufferedStackRNN
 CORES: tuple[type, ...] = (Linear, MLP, RNN, GRU, LSTM)  # forward.js has these,
 MEMORIES: tuple[type, ...] = (Stack, Queue, NoMemory)  # and these
 SHORT = 12  # strings like those of training
@@ -24,6 +21,8 @@ LONG = 200  # the most symbols of the long one
 
 def why_not_run(network: Network) -> str:
     """What of a network the page cannot run; "" where it can run all of it."""
+    if len(network.cells) > 1:
+        return "several layers or directions"
     cell = network.cell
     if type(cell.memory) not in MEMORIES:
         return f"the memory {cell.memory.name!r}"

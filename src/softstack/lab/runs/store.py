@@ -3,7 +3,7 @@
     ROOT/<condition>/seed-<n>/
         config.toml            the condition and the seed
         metrics.jsonl          loss and dev accuracy, one line for each epoch
-        model.safetensors      the weights after the last epoch
+        model.safetensors      the weights after the last epoch, and buffers if the controller has any
         result.json            dev and test accuracy, and digests of the files above; the same bytes whenever
                                the same trial is run again
         provenance.json        what differs between runs of a trial: commit, versions, plugins, device, time
@@ -33,7 +33,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import safetensors
 import safetensors.torch
 import tomli_w
 import torch
@@ -41,10 +40,10 @@ import torch
 import softstack
 from softstack.errors import BadInput
 from softstack.lab import plugins
+from softstack.lab.runs import weights
 from softstack.lab.runs.disk import read, sync
 from softstack.lab.runs.disk import write as write
-from softstack.lab.training import checkpoints
-from softstack.lab.training.conditions import NUMERICS, Condition, Network, build, shapes
+from softstack.lab.training.conditions import NUMERICS, Condition, Network
 from softstack.lab.training.epochs import Epoch
 from softstack.lab.training.train import Trial
 
@@ -152,12 +151,12 @@ def sweep_up(root: Path, conditions: Iterable[Condition]) -> None:
 
 def files(trial: Trial) -> Files:
     """What the directory of a finished trial holds."""
-    weights = {name: w.contiguous().cpu() for name, w in trial.weights.items()}
+    tensors = {name: w.contiguous().cpu() for name, w in trial.weights.items()}
     device = next(iter(trial.weights.values())).device.type
     hashed = {
         "config.toml": config(trial.condition, trial.seed),
         "metrics.jsonl": metrics(trial.epochs),
-        "model.safetensors": safetensors.torch.save(weights),
+        "model.safetensors": safetensors.torch.save(tensors),
     }
     result = {
         "condition": trial.condition.name,
@@ -248,7 +247,7 @@ def _load(path: Path) -> Run:
             f"{path} holds the configuration of one trial and the result of another: train it again"
         )
     contents["metrics.jsonl"] = read(path / "metrics.jsonl", MOST_LINE * condition.most_epochs)
-    contents["model.safetensors"] = read(path / "model.safetensors", checkpoints.most_bytes(condition))
+    contents["model.safetensors"] = read(path / "model.safetensors", weights.most_bytes(condition))
     for name in HASHED:
         if digest(contents[name]) != sums[name]:
             raise BadInput(f"{path / name} is not what was written: it was damaged, train it again")
@@ -260,21 +259,8 @@ def _load(path: Path) -> Run:
 
 
 def network(run: Run) -> Network:
-    """The trained network. Names, kinds and shapes are compared before any weight is read."""
-    path = run.path / "model.safetensors"
-    expected = {name: ("F32", list(shape)) for name, shape in shapes(run.condition).items()}
-    try:
-        with safetensors.safe_open(path, framework="pt") as file:
-            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-            header = {name: (part.get_dtype(), part.get_shape()) for name, part in slices.items()}
-            if header != expected:
-                raise BadInput(f"{path} holds {header}, but its condition needs {expected}: train it again")
-            weights = {name: file.get_tensor(name) for name in header}
-    except safetensors.SafetensorError as error:
-        raise BadInput(f"{path} cannot be read ({error}): it was damaged, train it again") from None
-    built = build(run.condition)
-    built.load_state_dict(weights)
-    return built.eval()
+    """The trained network."""
+    return weights.network(run.path / "model.safetensors", run.condition, run.seed)
 
 
 def provenance(device: str) -> dict[str, Any]:

@@ -56,12 +56,38 @@ def one_hot(symbols: Tensor, letters: int, like: Tensor) -> Tensor:
 def encode(task: "Task", examples: Sequence[Example], length: int = 0) -> Dataset:
     """Examples padded with the task's padding symbol to the longest, or to `length` if that is more."""
     index: dict[str | None, int] = {None: -1, **{symbol: k for k, symbol in enumerate(task.alphabet)}}
-    lengths = np.array([len(example.input) for example in examples], dtype=int)
-    inside = np.arange(lengths.max(initial=length)) < lengths[:, None]  # (n, T), and all strings end to end
-    x, y = np.full(inside.shape, index[task.padding]), np.full(inside.shape, -1)
-    x[inside] = [index[symbol] for example in examples for symbol in example.input]
-    y[inside] = [index[target] for example in examples for target in example.target]
+    try:
+        lengths = np.array([len(example.input) for example in examples], dtype=int)
+        inside = np.arange(lengths.max(initial=length)) < lengths[:, None]  # (n, T): all strings, end to end
+        x, y = np.full(inside.shape, index[task.padding]), np.full(inside.shape, -1)
+        x[inside] = [index[symbol] for example in examples for symbol in example.input]
+        y[inside] = [index[target] for example in examples for target in example.target]
+    except (KeyError, ValueError, TypeError, AttributeError):
+        for example in examples:
+            check_example(task, example)  # which says what is wrong
+        raise
     return Dataset(torch.from_numpy(x), torch.from_numpy(y.clip(0)), torch.from_numpy(y >= 0))
+
+
+def check_example(task: "Task", example: Example) -> None:
+    """Refuse what a task's `example` may not give."""
+    what = f"example of the task {task.name!r}"
+    if not isinstance(example, Example):
+        raise BadInput(f"{what} must give an Example(input, target); got {example!r}")
+    symbols, targets = example
+    if len(symbols) != len(targets):
+        raise BadInput(
+            f"{what} must give one target for each symbol, None where nothing is scored; got "
+            f"{counted(len(targets), 'target')} for {counted(len(symbols), 'symbol')}: {example}"
+        )
+    for symbol in symbols:
+        if symbol not in task.inputs:
+            raise BadInput(f"{what} gives {symbol!r}, which is not one of its inputs: {task.inputs}")
+    for target in targets:
+        if target is not None and target not in task.outputs:
+            raise BadInput(
+                f"{what} gives the target {target!r}, which is not one of its outputs: {task.outputs}"
+            )
 
 
 def check_symbols(task: "Task", symbols: Sequence[str], where: str = "") -> None:

@@ -43,9 +43,9 @@ class Condition:
     task: str
     """what is learnt: a name from `softstack tasks`, or the text of a pushdown transducer"""
     controller: str = "lstm"
-    """linear, mlp, rnn, gru or lstm"""
+    """linear, mlp, rnn, gru, lstm, or one of a plugin"""
     memory: str = "stack"
-    """stack, queue or none"""
+    """stack, queue, none, or one of a plugin"""
     buffered: bool = False
     """with an input and an output buffer (§2.3)"""
     hidden_size: int = 10
@@ -119,7 +119,8 @@ class Condition:
         }
         for name, choices in accepted.items():
             if getattr(self, name) not in choices:
-                raise unknown(name, getattr(self, name), choices)
+                advice = "" if name == "loss" else "; one of your own needs --plugin FILE.py"
+                raise BadInput(f"{unknown(name, getattr(self, name), choices)}{advice}")
         if self.loss_name not in LOSSES:
             raise unknown(f"loss of the task {self.task},", self.loss_name, LOSSES)
         for name in ("learning_rate", "weight_decay", "hidden_noise", "gradient_clip", "weight_width"):

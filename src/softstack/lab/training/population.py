@@ -25,20 +25,23 @@ from softstack.lab import tasks
 from softstack.lab.tasks.data import Dataset, Split, one_hot
 from softstack.lab.training import noise
 from softstack.lab.training.adam import Adam
+from softstack.lab.training.buffers import refuse_changes
 from softstack.lab.training.checkpoints import Checkpoint, generator_state, words
 from softstack.lab.training.conditions import Condition, Network
 from softstack.lab.training.draws import initial, members, stacked, stream
 from softstack.lab.training.epochs import Epoch
 from softstack.lab.training.losses import LOSSES
 
-Parameters = dict[str, Tensor]  # each with a leading axis of P
+Parameters = dict[str, Tensor]  # each with a leading axis of P; the buffers of a core are among them
 
 
 def kernel_for(network: Network, x: Tensor) -> str:
-    """Which implementation runs for inputs like x (..., T, K): 'cpu', 'gpu' or 'reference'."""
+    """Which implementation runs for inputs like x (..., T, K): 'cpu', 'gpu' or 'reference', which also stands
+    for a network that has a cell without a kernel."""
     T = x.shape[-2]
     steps = network.steps(T) if isinstance(network, BufferedStackRNN) else T
-    return kernels.choose(network.backend, x, fit.why_not(network.cell, x, steps))
+    reasons = [fit.why_not(cell, x, steps) for cell in network.cells]
+    return kernels.choose(network.backend, x, next(filter(None, reasons), ""))
 
 
 def outputs(
@@ -113,7 +116,11 @@ class Population:
         networks = [initial(condition, seed, device, restart) for seed, restart in self.members]
         self.network = networks[0]  # its own parameters are not used
         self.shapes = {name: p.shape for name, p in self.network.named_parameters()}
-        vectors = torch.cat([p.detach().flatten(1) for p in stack_module_state(networks)[0].values()], 1)
+        parameters, buffers = stack_module_state(networks)
+        self.buffers = {name: b for name, b in buffers.items() if name in self.network.state_dict()}
+        if self.buffers:
+            refuse_changes(self.network, list(self.buffers), self.letters)
+        vectors = torch.cat([p.detach().flatten(1) for p in parameters.values()], 1)
         self.optimiser = Adam(
             vectors.requires_grad_(), condition.rate, condition.weight_decay, condition.gradient_clip
         )
@@ -122,7 +129,7 @@ class Population:
 
     @property
     def parameters(self) -> Parameters:
-        return self.by_name(self.optimiser.vectors)
+        return {**self.by_name(self.optimiser.vectors), **self.buffers}
 
     @property
     def kernel(self) -> str:
@@ -214,4 +221,5 @@ class Population:
         self.orders = [self.orders[place] for place in places]
         self.histories = [self.histories[place] for place in places]
         self.data = {split: Dataset(*(x[places] for x in data)) for split, data in self.data.items()}
+        self.buffers = {name: buffer[places] for name, buffer in self.buffers.items()}
         self.optimiser.keep(places)

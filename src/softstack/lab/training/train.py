@@ -99,7 +99,7 @@ def train(
             report(done, len({member.seed for member in population.members}))
         chosen = [choice([ended[Member(seed, r)] for r in range(condition.restarts)]) for seed in seeds]
         winners = [ended[Member(*pair)] for pair in zip(seeds, chosen, strict=True)]
-        parameters = {name: torch.stack([w.weights[name] for w in winners]) for name in population.shapes}
+        parameters = {name: torch.stack([w.weights[name] for w in winners]) for name in winners[0].weights}
         data = stacked(condition, seeds, "test", device)
         tests = accuracies(population.network, parameters, data, population.letters).tolist()
     trials = []
