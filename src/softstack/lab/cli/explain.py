@@ -99,7 +99,11 @@ def extract(
         print(result.machine)
         print()
     for score in result.scores:
-        print(f"{f'{score.factor}x length':12}fidelity {score.fidelity}   accuracy {score.accuracy}")
+        whole, symbols, accuracy = score.fidelity, score.symbols, score.accuracy
+        print(
+            f"{f'{score.factor}x length':12}fidelity {whole} of strings, {symbols} of symbols; "
+            f"accuracy {accuracy}"
+        )
     if result.counterexample is not None:
         word, position, ours, theirs = result.counterexample
         print(f"They differ at symbol {position + 1} of  {' '.join(word)}")
