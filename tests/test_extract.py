@@ -84,13 +84,13 @@ def test_intervals_of_symbols_are_over_strings():
 
 
 def test_outputs_are_compared_whole():
-    assert compared("ab", "ab", "ab", False) == ([], 2)
-    assert compared("ab", "ax", ("a", None), False) == ([], 1)  # not scored,
-    assert compared("ab", "ax", ("a", None), True) == ([1], 2)
-    assert compared("ab", "a", ("a", None), False) == ([1], 2)  # but silence is no answer
-    assert compared("abx", "ab", "ab", False) == ([2], 3)  # more than was asked for
-    assert compared("abx", "aby", "ab", False) == ([2], 3)
-    assert compared("", "", "ab", False) == ([], 2)
+    assert compared("ab", "ab", "ab", False) == ([], [0, 1])
+    assert compared("ab", "ax", ("a", None), False) == ([], [0])  # not scored,
+    assert compared("ab", "ax", ("a", None), True) == ([1], [0, 1])
+    assert compared("ab", "a", ("a", None), False) == ([1], [0, 1])  # but silence is no answer
+    assert compared("abx", "ab", "ab", False) == ([2], [0, 1, 2])  # more than was asked for
+    assert compared("abx", "aby", "ab", False) == ([2], [0, 1, 2])
+    assert compared("", "", "ab", False) == ([], [0, 1])
 
 
 def test_a_machine_that_writes_where_the_network_is_silent_explains_nothing():

@@ -58,7 +58,7 @@ COMMANDS = {  # where it is, and the first line of its docstring
     ),
     "diagnose": (
         "explain:diagnose",
-        "Say whether a network uses its stack: as a stack, as unstructured memory, or not at all.",
+        "Say whether a network uses its memory: as a stack, a queue, a counter, a register, or not at all.",
     ),
     "bench": (
         "bench:bench",

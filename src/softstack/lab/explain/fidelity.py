@@ -18,7 +18,7 @@ from softstack.lab.explain.ablation import Network
 from softstack.lab.runs.compare import wilson
 from softstack.lab.tasks.data import Example
 from softstack.lab.training.conditions import Condition
-from softstack.networks import BufferedStackRNN
+from softstack.networks import AnyState, BufferedState
 
 FACTORS = (1, 2, 10)
 
@@ -94,11 +94,18 @@ def outputs(
 ) -> list[list[str]]:
     """All that the network says to each string: a symbol for each symbol or, of a buffered network, as many
     as its output buffer holds, however long the string is."""
-    alphabet = tasks.find(condition.task).alphabet
     x, sizes = inputs(network, condition, strings)
     y, state = network(x, lengths=sizes, edit=edit)
+    return to_symbols(condition, y, state, sizes)
+
+
+def to_symbols(
+    condition: Condition, y: torch.Tensor, state: AnyState | BufferedState, sizes: torch.Tensor
+) -> list[list[str]]:
+    """What a network has said, y (B, n, K), in the state in which it ended."""
+    alphabet = tasks.find(condition.task).alphabet
     held = sizes
-    if isinstance(network, BufferedStackRNN):
+    if isinstance(state, BufferedState):
         held = state.output.s.sum(-1).round().int() - int(condition.discard_first)
     scores = y.argmax(-1).tolist()
     return [[alphabet[k] for k in row[: max(0, n)]] for row, n in zip(scores, held.tolist(), strict=True)]
@@ -110,17 +117,18 @@ def said_by(pdt: Transducer, word: Sequence[str]) -> list[str]:
 
 def compared(
     said: Sequence[str], told: Sequence[str], target: Sequence[str | None], every_position: bool
-) -> tuple[list[int], int]:
-    """Where two outputs differ, and how many positions were compared.
+) -> tuple[list[int], list[int]]:
+    """Where two outputs differ, and the positions that were compared.
 
     A position that the task does not score is compared only with `every_position`, or where one of the two
     says something and the other nothing. Everything after the last target is compared.
     """
-    different, positions = [], 0
+    different: list[int] = []
+    positions: list[int] = []
     for j in range(max(len(said), len(told), len(target))):
         one_is_silent = (j < len(said)) != (j < len(told))
         if every_position or one_is_silent or j >= len(target) or target[j] is not None:
-            positions += 1
+            positions.append(j)
             if one_is_silent or (j < len(said) and said[j] != told[j]):
                 different.append(j)
     return different, positions
@@ -137,8 +145,8 @@ def agreement(
     for ours, theirs, example in zip(said, told, strings, strict=True):
         different, positions = compared(ours, theirs, example.target, every_position)
         whole += not different
-        same += positions - len(different)
-        total += positions
+        same += len(positions) - len(different)
+        total += len(positions)
     return Agreement(Share(whole, len(strings)), Share(same, total, len(strings)))
 
 
