@@ -47,6 +47,7 @@ class Piles(NamedTuple):
         Tensor  # (B, T) how much of that is gone before the last step; -1 where none of it is ever seen
     )
     first_seen: Tensor  # (B, T) the step that first sees some of it
+    lowest: Tensor  # (B, T) the least height before any later step
 
 
 def piles_of(memory: Stack | Queue, past: Past) -> Piles:
@@ -64,8 +65,27 @@ def piles_of(memory: Stack | Queue, past: Past) -> Piles:
     inside = torch.arange(T) < torch.tensor(past.ends).view(-1, 1, 1)
     seen = later & inside & (above - left < 0.75)  # (B, T, T')
     gone = (beneath.unsqueeze(-1) - left).masked_fill(~(later & inside), 0).amax(-1)
+    lowest = height.unsqueeze(1).expand(B, T, T).masked_fill(~(later & inside), torch.inf).amin(-1)
     uncovered = torch.where(seen.any(-1), gone, -1.0)
-    return Piles(s, V, near, height, beneath, uncovered, seen.int().argmax(-1))
+    return Piles(s, V, near, height, beneath, uncovered, seen.int().argmax(-1), lowest)
+
+
+def since(kind: str, piles: Piles, graft: Graft) -> int:
+    """The step from which on the graft can show: where it is made, where what lies beneath is first seen, or
+    where one of two piles of different heights is empty."""
+    a, t = graft.run, graft.time
+    if kind == "whole":
+        return t
+    if kind == "contents":
+        return int(piles.first_seen[a, t])
+    later = torch.arange(piles.height.shape[1]) > t
+    return int((later & (piles.height[a] <= _end(piles, graft))).int().argmax())
+
+
+def _end(piles: Piles, graft: Graft | tuple[Any, ...]) -> Tensor:
+    """The height of the run at which it, or the same run with as much beneath as the donor, has nothing."""
+    a, t, b, u = graft
+    return (piles.beneath[a, t] - piles.beneath[b, u]).clamp(min=0.5) + 0.25
 
 
 def grafts(
@@ -94,9 +114,8 @@ def grafts(
         if kind == "whole":
             read_gap = (reads[a, t] - reads[b, u]).abs().amax(-1)
             good = (read_gap > DIFFERENT) | ((piles.height[a, t] - piles.height[b, u]).abs() > 0.75)
-        elif kind == "height":  # one of the two comes to its end before the other
-            lower = torch.minimum(piles.beneath[a, t], piles.beneath[b, u])
-            good = (gap > 0.75) & (lower <= piles.uncovered[a, t] + 0.25)
+        elif kind == "height":  # one of the two runs out before the other
+            good = (gap > 0.75) & (piles.lowest[a, t] <= _end(piles, (a, t, b, u)))
         else:
             good = gap < LEVEL
         for k in np.flatnonzero((good & torch.from_numpy(a != b)).numpy()):

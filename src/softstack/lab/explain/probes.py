@@ -10,7 +10,7 @@ from softstack.lab import tasks
 from softstack.lab.tasks.data import Example, Split
 from softstack.lab.training.conditions import Condition
 
-LONGEST = 128  # symbols of a test string that is still a probe
+MOST_STEPS = 256  # of a network on a test string that is still a probe
 DEEP = (4, 33)  # symbols of a word that fills the stack and empties it
 
 
@@ -18,7 +18,8 @@ def probes(condition: Condition, rng: np.random.Generator, n: int) -> list[Examp
     """Half are test strings, or training strings where those are long. The others, where the task has a
     machine, fill its stack and empty it again."""
     task = tasks.find(condition.task)
-    split: Split = "test" if task.length("test") <= LONGEST else "train"
+    steps = condition.steps_per_symbol if condition.buffered else 1
+    split: Split = "test" if steps * task.length("test") <= MOST_STEPS else "train"
     machine = tasks.machine_of(task)
     strings: list[Example] = []
     for _ in range(n):

@@ -31,6 +31,7 @@ from softstack.lab.explain.grafts import (
     grafted,
     grafts,
     piles_of,
+    since,
 )
 from softstack.lab.explain.probes import probes
 from softstack.lab.tasks.data import Example
@@ -104,8 +105,8 @@ def effects(
         edit = _edit(chosen, lambda state, k, items=items: _refilled(state, k, items[k], memory))  # type: ignore[misc]
         room = max((len(pile.s) for pile in items), default=0)
         told = _told(network, condition, strings, chosen, edit, room)
-        since = [g.time if kind == "whole" else int(piles.first_seen[g.run, g.time]) for g in chosen]
-        results[kind] = _effect(condition, strings, own, past, chosen, since, told)
+        steps = [since(kind, piles, graft) for graft in chosen]
+        results[kind] = _effect(condition, strings, own, past, chosen, steps, told)
     return results
 
 
@@ -193,12 +194,12 @@ def _effect(
     own: Sequence[Sequence[str]],
     past: Past,
     chosen: Sequence[Graft],
-    since: Sequence[int],
+    steps: Sequence[int],
     told: Sequence[Sequence[str]],
 ) -> Effect:
     """How many of the next answers are others, from the step on that can first see what was grafted."""
     changed = answers = different = 0
-    for graft, step, output in zip(chosen, since, told, strict=True):
+    for graft, step, output in zip(chosen, steps, told, strict=True):
         target = list(strings[graft.run].target)
         first = max(0, round(float(past.written[graft.run, step])) - int(condition.discard_first))
         target[:first] = [None] * min(first, len(target))
