@@ -52,6 +52,10 @@ COMMANDS = {  # where it is, and the first line of its docstring
         "Make a network that computes a pushdown transducer exactly, without training.",
     ),
     "draw": ("machines:draw", "Draw a pushdown transducer, as the paper's Figures 3 and 4 do."),
+    "equal": (
+        "equal:equal",
+        "Say whether two machines or networks say the same: equal, different, or undecided.",
+    ),
     "extract": (
         "explain:extract",
         "Read off a network the pushdown transducer that it computes, and say how well that explains it.",
