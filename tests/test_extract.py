@@ -19,7 +19,8 @@ from softstack.formal.transducer import Rule, Transducer
 from softstack.lab import tasks
 from softstack.lab.explain.compiled import compile_task
 from softstack.lab.explain.extract import extract
-from softstack.lab.explain.fidelity import Share, answers
+from softstack.lab.explain.fidelity import Share, compared, measured, outputs, said_by
+from softstack.lab.tasks.data import Example
 from softstack.lab.training.conditions import Condition
 from softstack.lab.training.draws import initial
 from softstack_command import main
@@ -71,6 +72,53 @@ def test_intervals_are_wilsons():
     assert Share(0, 10).interval == pytest.approx((0, 0.2775), abs=1e-4)
     assert Share(10, 10).interval == pytest.approx((0.7225, 1), abs=1e-4)
     assert str(Share(1, 2)) == "50.0% [9.5%, 90.5%]"
+
+
+def test_intervals_of_symbols_are_over_strings():
+    """100 symbols of 10 strings tell no more than 10 strings."""
+    assert Share(100, 100, strings=10).interval == Share(10, 10).interval
+    assert Share(50, 100, strings=10).interval == pytest.approx(Share(5, 10).interval)
+
+
+# --- whole outputs ------------------------------------------------------------------------------------------
+
+
+def test_outputs_are_compared_whole():
+    assert compared("ab", "ab", "ab", False) == ([], [0, 1])
+    assert compared("ab", "ax", ("a", None), False) == ([], [0])  # not scored,
+    assert compared("ab", "ax", ("a", None), True) == ([1], [0, 1])
+    assert compared("ab", "a", ("a", None), False) == ([1], [0, 1])  # but silence is no answer
+    assert compared("abx", "ab", "ab", False) == ([2], [0, 1, 2])  # more than was asked for
+    assert compared("abx", "aby", "ab", False) == ([2], [0, 1, 2])
+    assert compared("", "", "ab", False) == ([], [0, 1])
+
+
+def test_a_machine_that_writes_where_the_network_is_silent_explains_nothing():
+    """Outputs past the last symbol, and extra ones, count."""
+    pdt = Transducer.parse("start q\nq -> q   a : y\nq -> q   b : ε")
+    chatty = Transducer.parse("start q\nq -> q   a : y\nq -> q   b : x x x")
+    made, trial = compile_task(pdt, str(pdt))
+    rng = np.random.default_rng(0)
+    scores, counterexample = measured(made.network, trial.condition, chatty, rng, 50, False)
+    assert all(s.fidelity.value < 0.05 for s in scores)
+    word, position, ours, theirs = counterexample
+    assert (said_by(chatty, word)[position], "".join(said_by(pdt, word))[position : position + 1]) == (
+        ours,
+        theirs,
+    )
+    scores, counterexample = measured(made.network, trial.condition, pdt, rng, 50, False)
+    assert all(s.fidelity.value == s.symbols.value == s.accuracy.value == 1 for s in scores)
+    assert counterexample is None
+
+
+def test_outputs_longer_than_the_input_are_seen_whole():
+    triple = Transducer.parse("start q\nq -> q   a : x y z\nq -> q   b : y")
+    made, trial = compile_task(triple, str(triple))
+    [told] = outputs(made.network, trial.condition, [Example(("a", "b", "a"), (None,) * 3)])
+    assert "".join(told) == "xyzyxyz"
+    found = extract(made.network, trial.condition, 0, strings=60)
+    assert found.explained
+    assert difference(found.machine, triple, 6) is None
 
 
 # --- tables and merging -----------------------------------------------------------------------------------
@@ -253,10 +301,8 @@ def test_a_counterexample_is_one():
     assert not found.explained
     if found.counterexample is not None:
         word, position, ours, theirs = found.counterexample
-        assert (
-            answers(made.network, trial.condition, [tasks.find("formula").example(word)])[0][position]
-            == theirs
-        )
+        told = outputs(made.network, trial.condition, [tasks.find("formula").example(word)])[0]
+        assert (*told, *[""] * len(word))[position] == theirs
         assert ours != theirs
 
 

@@ -52,13 +52,17 @@ COMMANDS = {  # where it is, and the first line of its docstring
         "Make a network that computes a pushdown transducer exactly, without training.",
     ),
     "draw": ("machines:draw", "Draw a pushdown transducer, as the paper's Figures 3 and 4 do."),
+    "equal": (
+        "equal:equal",
+        "Say whether two machines or networks say the same: equal, different, or undecided.",
+    ),
     "extract": (
         "explain:extract",
         "Read off a network the pushdown transducer that it computes, and say how well that explains it.",
     ),
     "diagnose": (
         "explain:diagnose",
-        "Say whether a network uses its stack: as a stack, as unstructured memory, or not at all.",
+        "Say whether a network uses its memory: as a stack, a queue, a counter, a register, or not at all.",
     ),
     "bench": (
         "bench:bench",

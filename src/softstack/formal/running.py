@@ -102,3 +102,38 @@ def walk(machine: Transducer, rng: np.random.Generator, length: int) -> tuple[st
         word.append(choices[rng.integers(len(choices))])
         live.feed(word[-1])
     return tuple(word)
+
+
+def deep_walk(machine: Transducer, rng: np.random.Generator, length: int) -> tuple[str, ...]:
+    """A random word that fills the stack and empties it again.
+
+    It rises for a while and falls for a while, by turns: of the symbols that can be read, most often one that
+    changes the height of the stack accordingly. States from which no rule that looks at the stack can be
+    reached, such as those for errors, are avoided.
+    """
+    useful = _looking_ahead(machine)
+    live = Live(machine)
+    live.settle()
+    word: list[str] = []
+    rising, turn = True, int(rng.integers(1, 2 + length // 3))
+    while len(word) < length and (choices := live.readable()):
+        if len(word) >= turn:
+            rising, turn = not rising, len(word) + int(rng.integers(1, 2 + length // 3))
+        rules = {x: machine.enabled(live.state, x, live.stack[-1]) for x in choices}
+        growth = {x: len(r.push) - bool(r.pop) for x, r in rules.items() if r and r.next in useful}
+        if growth and rng.random() < 0.85:
+            best = (max if rising else min)(growth.values())
+            choices = tuple(x for x, n in growth.items() if n == best)
+        elif growth:
+            choices = tuple(growth)
+        word.append(choices[rng.integers(len(choices))])
+        live.feed(word[-1])
+    return tuple(word)
+
+
+def _looking_ahead(machine: Transducer) -> set[str]:
+    """The states from which some path of rules leads to one that looks at a symbol on the stack."""
+    states = {rule.state for rule in machine.rules if rule.pop and rule.pop != BOTTOM}
+    while more := {rule.state for rule in machine.rules if rule.next in states} - states:
+        states |= more
+    return states

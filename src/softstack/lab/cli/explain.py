@@ -16,10 +16,11 @@ from softstack.words import counted
 
 
 def diagnose(run_dir: Path, /, *, out: Path | None = None, strings: Whole = 200) -> None:
-    """Say whether a network uses its stack: as a stack, as unstructured memory, or not at all.
+    """Say whether a network uses its memory: as a stack, a queue, a counter, a register, or not at all.
 
-    Takes its reads, its state and the depth of its stack from it, rounds its strengths, and measures accuracy
-    by length, depth and distance. Writes diagnosis.json, .png and .html.
+    Swaps what two runs hold and sees whether answers follow; takes its reads, its state and the depth of its
+    stack from it, rounds its strengths, and measures accuracy by length, depth and distance. Writes
+    diagnosis.json, .png and .html.
 
     softstack diagnose RUN_DIR
 
@@ -43,6 +44,9 @@ def diagnose(run_dir: Path, /, *, out: Path | None = None, strings: Whole = 200)
     store.write(folder / "diagnosis.html", diagnosis_figures.page(result, title).encode())
     for name, accuracy in result.ablated.items():
         print(f"{name:24}{accuracy:7.1%}   {result.agreement[name]:6.1%} of the answers stay")
+    for name, effect in result.use.effects.items():
+        share = "nothing to swap" if not effect.grafts else f"{effect.share:6.1%} of the next answers change"
+        print(f"{f'{name} swapped':24}{share}")
     for length, accuracy in result.lengths:
         print(f"{counted(length, 'symbol'):24}{accuracy:7.1%}")
     print(f"below 99 % at           {result.falls}; {result.falls_by}")
@@ -101,7 +105,8 @@ def extract(
         print(result.machine)
         print()
     for score in result.scores:
-        print(f"{f'{score.factor}x length':12}fidelity {score.fidelity}   accuracy {score.accuracy}")
+        fidelity = f"fidelity {score.fidelity} of strings, {score.symbols} of symbols"
+        print(f"{f'{score.factor}x length':12}{fidelity}; accuracy {score.accuracy}")
     if result.counterexample is not None:
         word, position, ours, theirs = result.counterexample
         print(f"They differ at symbol {position + 1} of  {' '.join(word)}")

@@ -1,7 +1,7 @@
 """Does a network use its memory? Measures of it, and a verdict with the numbers behind it.
 
-Everything is measured on strings of the network's test set, which are about twice as long as those it was
-trained on, unless a length is named.
+The verdict is causal: what two runs hold is swapped (`swaps.py`). All else is measured on strings of the
+network's test set, which are about twice as long as those it was trained on, unless a length is named.
 """
 
 from collections import defaultdict
@@ -14,25 +14,18 @@ from torch import Tensor
 
 from softstack.formal.running import looks
 from softstack.lab import tasks
-from softstack.lab.explain.ablation import BENEATH, NOTHING, READS, STATE, WHOLE, Network, edits, run
+from softstack.lab.explain.ablation import NOTHING, STATE, WHOLE, Network, edits, run
+from softstack.lab.explain.swaps import COUNTER, IGNORED, Use, use
 from softstack.lab.tasks.data import Dataset, Example, one_hot
 from softstack.lab.training.conditions import Condition
 from softstack.lab.training.draws import encoded, examples, stream
 from softstack.lab.training.population import accuracies
 from softstack.memory import Choice, Head, Memory, Queue, Stack
-from softstack.memory.protocol import Drawn
 from softstack.trace import Trace
 from softstack.viewer.declared import columns, said
 
-MATTERS = 0.01  # accuracy that must be lost for something to matter
-STAY = 0.95  # of the answers that must stay when strengths are rounded, for a stack to be one
 FALLS = 0.99  # the accuracy below which a network is said to fail at a length
 FACTORS = (1, 2, 4, 8, 16, 32)
-UNREAD: dict[Drawn, str] = {
-    "pile": "what lies beneath the top",
-    "line": "what stands behind the front",
-    "cells": "what is not read",
-}
 
 
 class Bin(NamedTuple):
@@ -53,7 +46,8 @@ class Diagnosis(NamedTuple):
     histogram: dict[str, list[int]]  # of each strength and action: counts in ten equal bins from 0 to 1
     drift: list[float]  # after each step, the mean of how far strengths and choices were from whole, added up
     lengths: list[tuple[int, float]]  # symbols, accuracy there
-    falls_at: float | None  # the length from which on accuracy is below 99 %; None where nothing says so
+    use: Use  # the verdict in a word, `use.kind`, and what swaps did to the answers
+    falls_at: float | None  # the length at which accuracy falls below 99 %; None where nothing says so
     falls_by: str  # how that is known
     depth: list[Bin]
     distance: list[Bin]
@@ -64,23 +58,24 @@ class Diagnosis(NamedTuple):
     def falls(self) -> str:
         """`falls_at` in words."""
         if self.falls_at is None:
-            return "no length, as far as is known"
+            return "no length that is known"
         return f"{self.falls_at:,.0f} symbols" if self.falls_at < 1e9 else f"{self.falls_at:.0e} symbols"
 
     def as_dict(self) -> dict[str, Any]:
         plain = self._asdict()
         plain["drift"] = [value if isfinite(value) else None for value in self.drift]  # JSON has no NaN
+        effects = {name: {**e._asdict(), "share": e.share} for name, e in self.use.effects.items()}
+        plain["use"] = {"kind": self.use.kind, "swaps": effects}
         plain["depth"] = [bin._asdict() for bin in self.depth]
         plain["distance"] = [bin._asdict() for bin in self.distance]
         return plain
 
 
-def verdicts(memory: Memory) -> tuple[str, str, str]:
-    """What can be said of a network: it uses its memory as what it is, as any memory, or not at all."""
-    name = memory.name
-    article = "an" if name[0] in "aeiou" else "a"
-    ignored = "ignores it (it has no memory)" if name == "none" else f"ignores its {name}"
-    return f"uses its {name} as {article} {name}", "uses it as unstructured memory", ignored
+def verdict_on(kind: str, memory: Memory) -> str:
+    """A class of use in words."""
+    if kind == IGNORED:
+        return "ignores it (it has no memory)" if memory.name == "none" else f"ignores its {memory.name}"
+    return f"uses its {memory.name} as {'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
 def diagnose(network: Network, condition: Condition, seed: int, strings: int = 200) -> Diagnosis:
@@ -101,10 +96,11 @@ def diagnose(network: Network, condition: Condition, seed: int, strings: int = 2
     measured = _by_length(network, condition, seed)
     steps = condition.steps_per_symbol if condition.buffered else 1
     per_symbol = steps * drift[-1] / len(drift) if drift else 0.0
-    falls_at, falls_by = predict_fall(measured, per_symbol if isinstance(memory, Stack | Queue) else None)
+    used = use(network, condition, seed)
+    piled = isinstance(memory, Stack | Queue) and used.kind in (memory.name, COUNTER)
+    falls_at, falls_by = predict_fall(measured, per_symbol if piled else None)
     right = ((own == data.y) & data.mask).tolist()
     depth, distance = _by_look(condition.task, tested, right)
-    verdict, sentence = judge(ablated, agreement, memory)
     return Diagnosis(
         accuracy=ablated[NOTHING],
         ablated=ablated,
@@ -112,40 +108,30 @@ def diagnose(network: Network, condition: Condition, seed: int, strings: int = 2
         histogram=_histogram(plain, live, condition.buffered),
         drift=drift,
         lengths=measured,
+        use=used,
         falls_at=falls_at,
         falls_by=falls_by,
         depth=depth,
         distance=distance,
-        verdict=verdict,
-        sentence=sentence,
+        verdict=verdict_on(used.kind, memory),
+        sentence=sentence(used, ablated, agreement, memory),
     )
 
 
-def judge(ablated: dict[str, float], agreement: dict[str, float], memory: Memory) -> tuple[str, str]:
-    """One of the verdicts on a memory, and a sentence with the numbers behind it.
-
-    A stack is used if reads without information cost accuracy, whichever way they lose it. It is used as a
-    stack if also what lies beneath its top matters, and its strengths can be rounded to pushes and pops. Of a
-    memory that does not say what the next read sees, the first of these two is not asked.
-    """
-    base = ablated[NOTHING]
-    reads = base - max(ablated[name] for name in READS)
-    beneath = base - ablated[BENEATH] if BENEATH in ablated else None
-    whole = agreement[WHOLE]
-    as_itself, as_any, ignored = verdicts(memory)
-    if memory.name == "none" or reads < MATTERS:
-        verdict = ignored
-    elif (beneath is None or beneath >= MATTERS) and whole >= STAY:
-        verdict = as_itself
-    else:
-        verdict = as_any
-    costs = [f"reads without information cost it {100 * reads:.1f} points"]
-    if beneath is not None:
-        costs.append(f"hiding {UNREAD[memory.drawn]} {100 * beneath:.1f}")
-    costs.append(f"zeroing its state {100 * (base - ablated[STATE]):.1f}")
-    return verdict, (
-        f"Verdict: it {verdict}. It is right {base:.1%} of the time, {', '.join(costs)}, and {whole:.1%} of "
-        "its answers stay when strengths are rounded to 0 or 1."
+def sentence(used: Use, accuracy: dict[str, float], agreement: dict[str, float], memory: Memory) -> str:
+    """The verdict with the numbers behind it."""
+    beneath = "behind the front" if memory.drawn == "line" else "beneath the top"
+    swapped = {
+        "whole": "with all that another run holds",
+        "contents": f"with what that holds {beneath}, where it is as much",
+        "height": f"with more or less {beneath}",
+    }
+    told = [f"{swapped[name]} {effect.share:.1%}" for name, effect in used.effects.items()]
+    changes = f" Of its next answers become others: {', '.join(told)}." if told else ""
+    return (
+        f"Verdict: it {verdict_on(used.kind, memory)}. It is right {accuracy[NOTHING]:.1%} of the time."
+        f"{changes} Of all its answers {agreement[STATE]:.1%} stay when its state is zeroed, and "
+        f"{agreement[WHOLE]:.1%} when strengths are rounded to 0 or 1."
     )
 
 
@@ -153,9 +139,10 @@ def predict_fall(measured: Sequence[tuple[int, float]], per_symbol: float | None
     """The length at which accuracy falls below FALLS, and how that is known.
 
     Between two measured lengths it is interpolated on the logarithm of the length. Where every measured
-    length is fine, reads of a stack or a queue go wrong when strengths that are off by `per_symbol` at each
-    symbol have added up to 1/4: then the topmost unit of strength may be half another item
-    (docs/compile.md). Of other memories, with None, nothing is predicted.
+    length is fine, reads of a pile go wrong when strengths that are off by `per_symbol` at each symbol have
+    added up to 1/4: then the topmost unit of strength may be half another item (docs/compile.md). That is a
+    bound and not a law, and where a longer length was measured to be fine it is not given. With None, for a
+    memory that does not add strengths up, nothing is predicted.
     """
     before: tuple[int, float] | None = None
     for length, accuracy in measured:
@@ -163,15 +150,14 @@ def predict_fall(measured: Sequence[tuple[int, float]], per_symbol: float | None
             if before is None:
                 return float(length), "measured: below 99 % at the shortest length"
             (short, better), share = before, (before[1] - FALLS) / (before[1] - accuracy)
-            return short * (
-                length / short
-            ) ** share, f"measured: {better:.1%} at {short}, {accuracy:.1%} at {length}"
+            falls_at = short * (length / short) ** share
+            return falls_at, f"measured: {better:.1%} at {short}, {accuracy:.1%} at {length}"
         before = (length, accuracy)
-    if per_symbol is None:
-        return None, "every measured length is fine"
-    if per_symbol <= 0:
-        return None, "every measured length is fine, and strengths are not off at all"
-    return 0.25 / per_symbol, f"predicted: strengths are off by {per_symbol:.1e} at each symbol"
+    longest = before[0] if before else 0
+    fine = f"every measured length is fine, up to {longest} symbols"
+    if per_symbol is None or per_symbol <= 0 or 0.25 / per_symbol <= longest:
+        return None, fine
+    return 0.25 / per_symbol, f"predicted: {fine}, and strengths are off by {per_symbol:.1e} at each symbol"
 
 
 def _live(plain: Trace, data: Dataset, tested: Sequence[Example]) -> Tensor:

@@ -55,6 +55,10 @@ def page(diagnosis: Diagnosis, title: str) -> str:
             ("taken away", "accuracy", "answers that stay"),
             [(n, f"{a:.2%}", f"{diagnosis.agreement[n]:.2%}") for n, a in diagnosis.ablated.items()],
         ),
+        _table(
+            ("swapped", "swaps", "next answers that change"),
+            [(n, str(e.grafts), f"{e.share:.2%}") for n, e in diagnosis.use.effects.items()],
+        ),
         _table(("symbols", "accuracy"), [(f"{n:,}", f"{a:.2%}") for n, a in diagnosis.lengths]),
         _table(("depth", "accuracy", "scored"), _rows(diagnosis.depth)),
         _table(("distance", "accuracy", "scored"), _rows(diagnosis.distance)),

@@ -21,7 +21,16 @@ from softstack.formal.merging import merged
 from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
 from softstack.lab.explain.ablation import NOTHING, READS, WHOLE, Network, edits, run
-from softstack.lab.explain.fidelity import Counterexample, Score, Share, agreement, answers, inputs, measured
+from softstack.lab.explain.fidelity import (
+    Counterexample,
+    Score,
+    Share,
+    agreement,
+    inputs,
+    measured,
+    outputs,
+    said_by,
+)
 from softstack.lab.tasks.data import Example
 from softstack.lab.training.conditions import Condition
 from softstack.memory import NoMemory, Stack
@@ -45,7 +54,9 @@ class Extraction(NamedTuple):
 
     def as_dict(self) -> dict[str, Any]:
         def share(s: Share) -> dict[str, Any]:
-            return {"value": s.value, "interval": s.interval, "right": s.right, "total": s.total}
+            strings = s.total if s.strings is None else s.strings
+            counts = {"right": s.right, "total": s.total, "strings": strings}
+            return {"value": s.value, "interval": s.interval, **counts}
 
         m, c = self.machine, self.counterexample
         return {
@@ -58,7 +69,12 @@ class Extraction(NamedTuple):
             "stays": share(self.stays),
             "consistent": self.consistent,
             "scores": [
-                {"factor": s.factor, "fidelity": share(s.fidelity), "accuracy": share(s.accuracy)}
+                {
+                    "factor": s.factor,
+                    "fidelity": share(s.fidelity),
+                    "symbols": share(s.symbols),
+                    "accuracy": share(s.accuracy),
+                }
                 for s in self.scores
             ],
             "counterexample": None if c is None else c._asdict(),
@@ -102,16 +118,17 @@ def extract(
             f"average, and with them rounded only {stays} of its answers stay, where {STAYS:.0%} are needed."
         )
         return Extraction(None, False, off, stays, 0.0, [], None, sentence)
-    told = answers(network, condition, held)
+    told = outputs(network, condition, held)
     most = symbols if _reads_matter(network, condition, sample[:100], every_position) else 0
     best: tuple[Transducer, float] | None = None
-    best_rank: tuple[float, int, int] | None = None
+    best_rank: tuple[float, float, int, int] | None = None
     for candidate, consistent in _candidates(seen, most, states, task.padding):
-        agreed = agreement(candidate, held, told, every_position).value
-        rank = (round(agreed, 6), -len(candidate.states), -len(candidate.rules))
+        said = [said_by(candidate, example.input) for example in held]
+        whole, symbol = agreement(said, told, held, every_position)
+        rank = (whole.value, symbol.value, -len(candidate.states), -len(candidate.rules))
         if best_rank is None or rank > best_rank:
             best, best_rank = (candidate, consistent), rank
-        if agreed == 1:
+        if whole.value == 1:
             break
     if best is None:
         sentence = (
@@ -199,21 +216,20 @@ def _observe(
     x, sizes = inputs(network, condition, sample)
     every = edits(network.cell.memory)
     plain = run(network, x, every[NOTHING], sizes).trace
-    rounded = run(network, x, every[WHOLE], sizes)
-    ran = rounded.trace
+    ran = run(network, x, every[WHOLE], sizes).trace
     remembers = bool(network.cell.core.init((1,), x))
-    own = answers(network, condition, sample)
-    said = [[alphabet[k] for k in places] for places in rounded.y.argmax(-1).tolist()]
-    seen, off, same, total = [], [], 0, 0
+    stays = agreement(
+        outputs(network, condition, sample, every[WHOLE]),
+        outputs(network, condition, sample),
+        sample,
+        every_position,
+    ).symbols
+    seen, off = [], []
     for b, example in enumerate(sample):
         steps = int(sizes[b])
         if isinstance(network, BufferedStackRNN):
             steps = network.steps(steps)
         scored = [every_position or target is not None for target in example.target]
-        held = int(ran.o[b, :steps].sum()) - int(condition.buffered and condition.discard_first)
-        told = [symbol if j < held else "" for j, symbol in enumerate(said[b])]
-        same += sum(a == o for a, o, s in zip(told, own[b], scored, strict=False) if s)
-        total += sum(scored)
         strengths = [plain.u, plain.d, *([plain.i, plain.o] if condition.buffered else [])]
         off.append(torch.stack([(s[b, :steps] - s[b, :steps].round()).abs() for s in strengths]).flatten())
         give = ran.o[b, :steps].bool()
@@ -235,7 +251,7 @@ def _observe(
                 ),
             )
         )
-    return seen, float(torch.cat(off).mean()), Share(same, total)
+    return seen, float(torch.cat(off).mean()), stays
 
 
 def _max(vectors: torch.Tensor) -> tuple[list[float], list[int]]:

@@ -1,4 +1,7 @@
-"""How well a machine explains a network, and a task: shares with their intervals, and a counterexample."""
+"""How well a machine explains a network, and a task: whole outputs compared, and a counterexample.
+
+Strings are independent and the symbols of one string are not, so every interval is over strings.
+"""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -7,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from softstack.buffered import BufferedStackRNN
+from softstack.buffered import BufferedState
+from softstack.cell import Edit
 from softstack.formal.running import transduced
 from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
@@ -15,15 +19,21 @@ from softstack.lab.explain.ablation import Network
 from softstack.lab.runs.compare import wilson
 from softstack.lab.tasks.data import Example
 from softstack.lab.training.conditions import Condition
+from softstack.networks import AnyState
 
 FACTORS = (1, 2, 10)
 
 
 class Share(NamedTuple):
-    """A proportion, and its 95 % interval by Wilson's score."""
+    """A proportion, and its 95 % interval by Wilson's score over strings.
+
+    Where symbols are counted, a string's share of right ones lies in [0, 1] and so varies at most as much as
+    a coin with the same mean: Wilson's interval for as many coins as there are strings is wide enough.
+    """
 
     right: int
     total: int
+    strings: int | None = None  # where `total` counts symbols; by default it counts strings
 
     @property
     def value(self) -> float:
@@ -31,7 +41,10 @@ class Share(NamedTuple):
 
     @property
     def interval(self) -> tuple[float, float]:
-        _, low, high = wilson(self.right, self.total) if self.total else (0.0, 0.0, 1.0)
+        if not self.total:
+            return 0.0, 1.0
+        strings = self.total if self.strings is None else self.strings
+        _, low, high = wilson(self.value * strings, strings)
         return low, high
 
     def __str__(self) -> str:
@@ -39,12 +52,20 @@ class Share(NamedTuple):
         return f"{self.value:.1%} [{low:.1%}, {high:.1%}]"
 
 
+class Agreement(NamedTuple):
+    """How often two say the same."""
+
+    strings: Share  # their whole outputs are the same
+    symbols: Share
+
+
 class Score(NamedTuple):
     """A machine beside its network on strings of a length."""
 
     factor: int  # times the length of the training strings
-    fidelity: Share  # agreement with the network
-    accuracy: Share  # agreement with the task
+    fidelity: Share  # strings on which it puts out all that the network does, and nothing else
+    symbols: Share  # symbols of the network's output
+    accuracy: Share  # symbols that the task asks for
 
 
 class Counterexample(NamedTuple):
@@ -69,34 +90,104 @@ def inputs(
 
 
 @torch.no_grad()
-def answers(network: Network, condition: Condition, strings: Sequence[Example]) -> list[list[str]]:
-    """What the network says at each position of each string; "" where its output buffer holds no more."""
-    alphabet = tasks.find(condition.task).alphabet
+def outputs(
+    network: Network, condition: Condition, strings: Sequence[Example], edit: Edit | None = None
+) -> list[list[str]]:
+    """All that the network says to each string: a symbol for each symbol or, of a buffered network, as many
+    as its output buffer holds, however long the string is."""
     x, sizes = inputs(network, condition, strings)
-    y, state = network(x, lengths=sizes)
+    y, state = network(x, lengths=sizes, edit=edit)
+    return to_symbols(condition, y, state, sizes)
+
+
+def to_symbols(
+    condition: Condition, y: torch.Tensor, state: AnyState | BufferedState, sizes: torch.Tensor
+) -> list[list[str]]:
+    """What a network has said, y (B, n, K), in the state in which it ended."""
+    alphabet = tasks.find(condition.task).alphabet
     held = sizes
-    if isinstance(network, BufferedStackRNN):
-        held = torch.minimum(sizes, state.output.s.sum(-1).round().int() - int(condition.discard_first))
-    said = zip(y[:, : x.shape[1]].argmax(-1).tolist(), held.tolist(), sizes.tolist(), strict=True)
-    return [[alphabet[k] if j < n else "" for j, k in enumerate(places[:size])] for places, n, size in said]
+    if isinstance(state, BufferedState):
+        held = state.output.s.sum(-1).round().int() - int(condition.discard_first)
+    scores = y.argmax(-1).tolist()
+    return [[alphabet[k] for k in row[: max(0, n)]] for row, n in zip(scores, held.tolist(), strict=True)]
 
 
 def said_by(pdt: Transducer, word: Sequence[str]) -> list[str]:
     return list(chain.from_iterable(transduced(pdt, word)))
 
 
+def compared(
+    said: Sequence[str], told: Sequence[str], target: Sequence[str | None], every_position: bool
+) -> tuple[list[int], list[int]]:
+    """Where two outputs differ, and the positions that were compared.
+
+    A position that the task does not score is compared only with `every_position`, or where one of the two
+    says something and the other nothing. Everything after the last target is compared.
+    """
+    different: list[int] = []
+    positions: list[int] = []
+    for j in range(max(len(said), len(told), len(target))):
+        one_is_silent = (j < len(said)) != (j < len(told))
+        if every_position or one_is_silent or j >= len(target) or target[j] is not None:
+            positions.append(j)
+            if one_is_silent or (j < len(said) and said[j] != told[j]):
+                different.append(j)
+    return different, positions
+
+
 def agreement(
-    pdt: Transducer, strings: Sequence[Example], told: Sequence[Sequence[str]], every_position: bool
-) -> Share:
-    """How often a machine says what the network told, `told`, on some strings."""
+    said: Sequence[Sequence[str]],
+    told: Sequence[Sequence[str]],
+    strings: Sequence[Example],
+    every_position: bool,
+) -> Agreement:
+    """How often two outputs to the same strings are the same."""
+    whole = same = total = 0
+    for ours, theirs, example in zip(said, told, strings, strict=True):
+        different, positions = compared(ours, theirs, example.target, every_position)
+        whole += not different
+        same += len(positions) - len(different)
+        total += len(positions)
+    return Agreement(Share(whole, len(strings)), Share(same, total, len(strings)))
+
+
+def accuracy(said: Sequence[Sequence[str]], strings: Sequence[Example]) -> Share:
+    """How many of the symbols that a task asks for are said."""
     right = total = 0
-    for example, answer in zip(strings, told, strict=True):
-        said = said_by(pdt, example.input)
+    for symbols, example in zip(said, strings, strict=True):
         for j, target in enumerate(example.target):
-            if every_position or target is not None:
-                right += (said[j] if j < len(said) else "") == answer[j]
+            if target is not None:
+                right += j < len(symbols) and symbols[j] == target
                 total += 1
-    return Share(right, total)
+    return Share(right, total, len(strings))
+
+
+def first_difference(
+    machine: Transducer,
+    told: Sequence[Sequence[str]],
+    strings: Sequence[Example],
+    condition: Condition,
+    every_position: bool,
+) -> Counterexample | None:
+    """The shortest of the strings on which machine and network differ."""
+    different: list[Counterexample] = []
+    for theirs, example in zip(told, strings, strict=True):
+        ours = said_by(machine, example.input)
+        places, _ = compared(ours, theirs, example.target, every_position)
+        if places:
+            j = places[0]
+            word = example.input if condition.buffered else example.input[: j + 1]
+            pair = (said[j] if j < len(said) else "" for said in (ours, theirs))
+            different.append(Counterexample(word, j, *pair))
+    return min(different, key=lambda c: (len(c.symbols), c.position), default=None)
+
+
+def strings_of(condition: Condition, rng: np.random.Generator, n: int, factor: int) -> list[Example]:
+    """New strings of a task: as in training, as in testing, or longer, of which there may be none."""
+    task = tasks.find(condition.task)
+    if factor > 2:
+        return tasks.of_length(task, rng, max(10, n // 5), factor * task.length("train"))
+    return [task.example(w) for w in task.sample(rng, n, "train" if factor == 1 else "test")]
 
 
 def measured(
@@ -108,26 +199,16 @@ def measured(
     every_position: bool,
 ) -> tuple[list[Score], Counterexample | None]:
     """Fidelity and accuracy on new strings of each length, and the shortest where the two differ."""
-    task = tasks.find(condition.task)
     scores: list[Score] = []
     different: list[Counterexample] = []
     for factor in FACTORS:
-        if factor == 10:
-            strings = tasks.of_length(task, rng, max(10, n // 5), factor * task.length("train"))
-            if not strings:
-                continue  # the task has no strings as long
-        else:
-            strings = [task.example(w) for w in task.sample(rng, n, "train" if factor == 1 else "test")]
-        told = answers(network, condition, strings)
-        right = total = 0
-        for example, row in zip(strings, told, strict=True):
-            said = [*said_by(machine, example.input), *[""] * len(row)]
-            for j, target in enumerate(example.target):
-                if target is not None:
-                    right += said[j] == target
-                    total += 1
-                if (every_position or target is not None) and said[j] != row[j]:
-                    word = example.input if condition.buffered else example.input[: j + 1]
-                    different.append(Counterexample(word, j, said[j], row[j]))
-        scores.append(Score(factor, agreement(machine, strings, told, every_position), Share(right, total)))
+        strings = strings_of(condition, rng, n, factor)
+        if not strings:
+            continue
+        told = outputs(network, condition, strings)
+        said = [said_by(machine, example.input) for example in strings]
+        whole, symbols = agreement(said, told, strings, every_position)
+        scores.append(Score(factor, whole, symbols, accuracy(said, strings)))
+        if counterexample := first_difference(machine, told, strings, condition, every_position):
+            different.append(counterexample)
     return scores, min(different, key=lambda c: (len(c.symbols), c.position), default=None)

@@ -46,7 +46,7 @@ def side(values: Sequence[float], threshold: float, confidence: float) -> Side:
     return Side(len(values), min(values), float(np.median(values)), max(values), success)
 
 
-def wilson(successes: int, trials: int, confidence: float = 0.95) -> Interval:
+def wilson(successes: float, trials: int, confidence: float = 0.95) -> Interval:
     """Wilson's score interval for a share (1927): it stays in [0, 1] and holds for few trials too."""
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     share = successes / trials

@@ -1,0 +1,61 @@
+"""Whether two machines, two networks, or one of each say the same.
+
+Of a network the machine that is read off it is compared. A word that tells the machines apart is given to
+the networks themselves, and counts only if it tells them apart too.
+"""
+
+from typing import NamedTuple
+
+from softstack.formal.equivalence import Comparison, compare
+from softstack.formal.transducer import Transducer
+from softstack.lab import tasks
+from softstack.lab.explain.ablation import Network
+from softstack.lab.explain.extract import Extraction, extract
+from softstack.lab.explain.fidelity import outputs, said_by
+from softstack.lab.tasks.data import Example
+from softstack.lab.training.conditions import Condition
+
+
+class Party(NamedTuple):
+    """One of the two that are compared."""
+
+    machine: Transducer | None
+    network: Network | None = None
+    condition: Condition | None = None
+    extraction: Extraction | None = None
+
+    @property
+    def note(self) -> str:
+        """How the machine of a network was come by."""
+        return "" if self.extraction is None else self.extraction.sentence
+
+    def says(self, word: tuple[str, ...]) -> list[str]:
+        """All that is said to a word, by the network itself where there is one."""
+        if self.network is not None and self.condition is not None and self._knows(word):
+            return outputs(self.network, self.condition, [Example(word, (None,) * len(word))])[0]
+        return [] if self.machine is None else said_by(self.machine, word)
+
+    def _knows(self, word: tuple[str, ...]) -> bool:
+        assert self.condition is not None
+        return set(word) <= set(tasks.find(self.condition.task).alphabet)
+
+
+def network_party(network: Network, condition: Condition, seed: int) -> Party:
+    """The machine that is read off a network, if that explains it."""
+    extraction = extract(network, condition, seed)
+    machine = extraction.machine if extraction.explained else None
+    return Party(machine, network, condition, extraction)
+
+
+def equal(first: Party, second: Party, *, within_first: bool = False) -> Comparison:
+    """One of three answers. Two networks are equal if the machines that explain them are."""
+    if first.machine is None or second.machine is None:
+        which = "the first" if first.machine is None else "the second"
+        return Comparison("undecided", None, 0, f"no machine explains {which}")
+    answer = compare(first.machine, second.machine, within_first=within_first)
+    word = () if answer.difference is None else answer.difference.word
+    networks = [party for party in (first, second) if party.network is not None]
+    if word and networks and first.says(word) == second.says(word):
+        reason = f"at {' '.join(word)} a network does not say what the machine read off it says"
+        return Comparison("undecided", None, len(word) - 1, reason)
+    return answer

@@ -1,0 +1,212 @@
+"""What a network does with its memory, by swapping what two runs hold.
+
+A *graft* stops a run of the network, puts into its memory what another run held, and lets it go on. The
+controller's state and the input stay its own. If its answers stay too, the memory did not matter. Three
+grafts tell the classes apart:
+
+    whole     all that the other run held
+    contents  the vectors beneath the top alone: those of a run that held as much
+    height    what lies beneath the top, from a run that held more or less
+
+A *stack* or *queue* answers by contents, a *counter* by height and not by contents, a *register* by what is
+nearest alone, and a memory that is *ignored* by none of them. Beneath the top stands, of a queue, for behind
+the front. Grafts are made where the run goes on to uncover what lies beneath.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from softstack.buffered import BufferedStackRNN
+from softstack.cell import Actions, Edit, State
+from softstack.lab.explain.ablation import Network
+from softstack.lab.explain.fidelity import compared, inputs, outputs, to_symbols
+from softstack.lab.explain.grafts import (
+    KINDS,
+    Graft,
+    Past,
+    any_grafts,
+    grafted,
+    grafts,
+    piles_of,
+    since,
+)
+from softstack.lab.explain.probes import probes
+from softstack.lab.tasks.data import Example
+from softstack.lab.training.conditions import Condition
+from softstack.memory import Memory, MemoryState, NoMemory, Queue, Stack
+
+MATTERS = 0.04  # of the answers after grafts: a share that shows that what was swapped matters
+NEXT = 8  # answers that are looked at after a graft
+COUNTER, REGISTER, IGNORED = "counter", "register", "ignored"
+
+
+class Effect(NamedTuple):
+    """What grafts of one kind did."""
+
+    grafts: int
+    changed: int  # grafts after which some answer was another
+    answers: int  # answers that were due after the grafts
+    different: int  # those of them that were others
+
+    @property
+    def share(self) -> float:
+        """Of the answers after a graft, those that it changed."""
+        return self.different / self.answers if self.answers else 0.0
+
+
+class Use(NamedTuple):
+    """What a network does with its memory."""
+
+    kind: str  # stack, queue, counter, register or ignored; of another memory its name, or ignored
+    effects: dict[str, Effect]  # by kind of graft
+
+
+def use(network: Network, condition: Condition, seed: int = 0, strings: int = 120) -> Use:
+    """The class of a network's use of its memory, and the numbers behind it. Its weights alone count: whether
+    its answers are right does not matter, but its strings should be of the task that it was made for."""
+    if isinstance(network.cell.memory, NoMemory):
+        return Use(IGNORED, {})
+    rng = np.random.default_rng([seed, strings])
+    measured = effects(network, condition, probes(condition, rng, strings), rng)
+    return Use(kind_of(measured, network.cell.memory), measured)
+
+
+def kind_of(effects: dict[str, Effect], memory: Memory) -> str:
+    """The most that some graft shows."""
+    shown = [kind for kind, effect in effects.items() if effect.share >= MATTERS]
+    if "contents" in shown or (shown and not isinstance(memory, Stack | Queue)):
+        return memory.name
+    return COUNTER if "height" in shown else REGISTER if shown else IGNORED
+
+
+@torch.no_grad()
+def effects(
+    network: Network, condition: Condition, strings: Sequence[Example], rng: np.random.Generator
+) -> dict[str, Effect]:
+    """What each kind of graft does to the answers, on pairs of these strings."""
+    past = _past(network, condition, strings)
+    own = outputs(network, condition, strings, Edit())  # step by step, as grafts are run
+    memory = network.cell.memory
+    if not isinstance(memory, Stack | Queue):
+        chosen = any_grafts(past, rng)
+        donors = [past.states[graft.donor_time] for graft in chosen]
+        edit = _edit(chosen, lambda state, k: _replaced(state, k, donors[k], chosen[k].donor))
+        told = _told(network, condition, strings, chosen, edit)
+        return {"whole": _effect(condition, strings, own, past, chosen, [g.time for g in chosen], told)}
+    piles = piles_of(memory, past)
+    results: dict[str, Effect] = {}
+    for kind in KINDS:
+        chosen = grafts(kind, memory, piles, past, rng)
+        items = [grafted(kind, memory, piles, graft) for graft in chosen]
+        edit = _edit(chosen, lambda state, k, items=items: _refilled(state, k, items[k], memory))  # type: ignore[misc]
+        room = max((len(pile.s) for pile in items), default=0)
+        told = _told(network, condition, strings, chosen, edit, room)
+        steps = [since(kind, piles, graft) for graft in chosen]
+        results[kind] = _effect(condition, strings, own, past, chosen, steps, told)
+    return results
+
+
+def _past(network: Network, condition: Condition, strings: Sequence[Example]) -> Past:
+    x, sizes = inputs(network, condition, strings)
+    states: list[State] = []
+    written: list[Tensor] = []
+
+    def remember(state: State) -> State:
+        states.append(state)
+        return state
+
+    def count(actions: Actions) -> Actions:
+        written.append(actions.y.new_ones(len(strings)) if actions.o is None else actions.o)
+        return actions
+
+    network(x, lengths=sizes, edit=Edit(remember, count))
+    steps = network.steps if isinstance(network, BufferedStackRNN) else int
+    before = torch.stack([torch.zeros_like(written[0]), *written[:-1]], 1).cumsum(1) if written else x[..., 0]
+    return Past(states, before, [steps(int(size)) for size in sizes])
+
+
+def _edit(chosen: Sequence[Graft], change: Callable[[State, int], State]) -> Edit:
+    """Changes row k of a state before the step of graft k."""
+    step = 0
+
+    def changed(state: State) -> State:
+        nonlocal step
+        for k, graft in enumerate(chosen):
+            if graft.time == step:
+                state = change(state, k)
+        step += 1
+        return state
+
+    return Edit(changed)
+
+
+def _refilled(state: State, k: int, items: MemoryState, memory: Stack | Queue) -> State:
+    """Row k holds these items and nothing else, and has read them."""
+    V, s, r = state.memory.V.clone(), state.memory.s.clone(), state.r.clone()
+    first = s.shape[-1] - len(items.s)
+    s[k] = 0
+    V[k, first:], s[k, first:] = items
+    r[k] = memory.nearest(MemoryState(V[k], s[k])).s @ V[k]
+    return state._replace(memory=MemoryState(V, s), r=r)
+
+
+def _replaced(state: State, k: int, donor: State, row: int) -> State:
+    """Row k has the memory, of any kind, and the read of a row of another state."""
+    parts = [part.clone() for part in state.memory]
+    r = state.r.clone()
+    for part, other in zip(parts, donor.memory, strict=True):
+        part[k] = other[row]
+    r[k] = donor.r[row]
+    return state._replace(memory=type(state.memory)(*parts), r=r)
+
+
+def _told(
+    network: Network,
+    condition: Condition,
+    strings: Sequence[Example],
+    chosen: Sequence[Graft],
+    edit: Edit,
+    room: int = 0,
+) -> list[list[str]]:
+    """What the network says on the string of each graft; memories begin with so many empty slots."""
+    if not chosen:
+        return []
+    x, sizes = inputs(network, condition, [strings[graft.run] for graft in chosen])
+    state: Any = network.init((len(chosen),), x)
+    if room:
+        width = network.cell.memory.width
+        slots = MemoryState(x.new_zeros(len(chosen), room, width), x.new_zeros(len(chosen), room))
+        if isinstance(network, BufferedStackRNN):
+            state = state._replace(network=state.network._replace(memory=slots))
+        else:
+            state = state._replace(memory=slots)
+    y, final = network(x, state, sizes, edit=edit)
+    return to_symbols(condition, y, final, sizes)
+
+
+def _effect(
+    condition: Condition,
+    strings: Sequence[Example],
+    own: Sequence[Sequence[str]],
+    past: Past,
+    chosen: Sequence[Graft],
+    steps: Sequence[int],
+    told: Sequence[Sequence[str]],
+) -> Effect:
+    """How many of the next answers are others, from the step on that can first see what was grafted."""
+    changed = answers = different = 0
+    for graft, step, output in zip(chosen, steps, told, strict=True):
+        target = list(strings[graft.run].target)
+        first = max(0, round(float(past.written[graft.run, step])) - int(condition.discard_first))
+        target[:first] = [None] * min(first, len(target))
+        places, due = compared(own[graft.run], output, target, False)
+        due = [j for j in due if j >= first][:NEXT]
+        others = sum(j in places for j in due)
+        changed += bool(others)
+        different += others
+        answers += len(due)
+    return Effect(len(chosen), changed, answers, different)
