@@ -42,6 +42,7 @@ def test_a_trial_comes_back_as_it_was(trial, tmp_path):
         "epochs": 2,
         "dev": trial.dev,
         "test": trial.test,
+        "dev_loss": trial.dev_loss,
     }
     assert run.epochs == trial.epochs
     network = store.network(run)
