@@ -27,6 +27,8 @@ COMMANDS = {  # where it is, and the first line of its docstring
     "tasks": ("data:tasks", "List the tasks, their alphabets and an example of each."),
     "sample": ("data:sample", "Write examples of a task as TSV, as `softstack evaluate --data` reads it."),
     "table": ("table:table", "Reproduce the paper's Table 1, side by side with the paper's own numbers."),
+    "solve": ("solve:solve", "Train controllers so that they use their stacks, and show that they do."),
+    "study": ("study:study", "Find out what that recipe depends on, one of its numbers at a time."),
     "figures": (
         "figures:figures",
         "Draw the paper's Figures 5 and 6: five networks, each on the input that the paper shows.",
@@ -72,6 +74,7 @@ COMMANDS = {  # where it is, and the first line of its docstring
 WITH_WORKERS = (
     "sweep",
     "table",
+    "solve",
     "transducers",
     "figures",
 )  # these train in local workers, unless told otherwise

@@ -32,8 +32,9 @@ def write(root: Path, rows: Sequence[Row], index: str) -> None:
                 store.write(root / name, page([store.load(place) for place in places], paper, index).encode())
 
 
-def page(runs: Sequence[store.Run], paper: Row | None, index: str) -> str:
-    """The page of one condition's trials; without `paper` there is nothing to compare them with."""
+def page(runs: Sequence[store.Run], paper: Row | None, index: str, title: str = "Table 1") -> str:
+    """The page of one condition's trials; without `paper` there is nothing to compare them with. A link leads
+    back to the report of this title, in the file `index`."""
     chosen = ordered(runs)
     shown = [chosen[place] for place in PLACES if place in chosen]
     notes = [f"{place} of {len(runs)}" for place in PLACES if place in chosen]
@@ -47,8 +48,8 @@ def page(runs: Sequence[store.Run], paper: Row | None, index: str) -> str:
     figures = (f"<figure><figcaption>{name}</figcaption>{svg}</figure>" for name, svg in charts.items())
     before = (
         f"<style>{viewer.asset('report.css')}</style>"
-        f'<p class="back"><a href="{html.escape(index)}">Table 1</a></p><section class="panel report">'
-        f"<h2>{counted(len(runs), 'trial')}</h2>"
+        f'<p class="back"><a href="{html.escape(index)}">{html.escape(title)}</a></p>'
+        f'<section class="panel report"><h2>{counted(len(runs), "trial")}</h2>'
         f'<div class="charts">{"".join(figures)}</div>{_table(runs, marked)}</section>'
     )
     return network_page.page(shown, notes=notes, before=before)

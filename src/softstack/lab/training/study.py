@@ -19,7 +19,7 @@ from softstack.lab.training.recipes import HARD, solve
 from softstack.lab.training.train import train
 
 SEEDS = range(2000, 2064)  # no other result uses them
-AXES: dict[str, tuple[float | int, ...]] = {
+AXES: dict[str, tuple[Any, ...]] = {
     "state_reset": (0.0, 0.1, 0.25, 0.5, 0.75, 0.9),
     "hidden_noise": (0.0, 0.1, 0.2, 0.4),
     "steps": (3_000, 10_000, 30_000),
@@ -27,7 +27,6 @@ AXES: dict[str, tuple[float | int, ...]] = {
     "memory_size": (2, 4, 8),
     "hidden_size": (5, 10, 20, 40),
 }
-ALONE = {"restarts": 1, "halvings": 0}
 
 
 class Cell(NamedTuple):
@@ -47,7 +46,7 @@ def cells(names: Sequence[str] = HARD) -> list[Cell]:
     """All cells; the recipe itself is one of every axis."""
     listed = []
     for task in names:
-        base = replace(solve(Condition(task)), **ALONE)
+        base = replace(solve(Condition(task)), restarts=1, halvings=0)
         listed += [
             Cell(axis, value, replace(base, **{axis: value}))
             for axis, values in AXES.items()

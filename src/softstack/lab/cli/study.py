@@ -1,0 +1,54 @@
+"""`softstack study`."""
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from softstack.errors import unknown
+from softstack.lab.cli.options import Whole, at_least_one
+from softstack.lab.explain import mechanism, study_figures
+from softstack.lab.runs import store
+from softstack.lab.training import recipes
+from softstack.lab.training import study as cells
+
+
+def study(
+    names: Annotated[list[str] | None, Parameter(consume_multiple=True)] = None,
+    /,
+    *,
+    processes: Whole = 0,
+    out: Path = Path("runs/study"),
+) -> None:
+    """Find out what that recipe depends on, one of its numbers at a time.
+
+    Trains 64 single LSTMs for each value of the reset rate, the noise, the steps, the training strings, and
+    the widths of stack and controller: study.jsonl has their accuracies, study.png draws them. Then it
+    follows eight networks along their training, with resets and without, and measures where they keep what
+    their answers need: mechanism.json and mechanism.png. Hours on two cores, ten minutes on a large GPU. Stop
+    it at any time and run it again: what is finished is kept.
+
+    Parameters
+    ----------
+    names
+        reversal, parenthesis, formula or agreement; all if not given
+    processes
+        how many cells are trained at a time; as many as there are cores if not given
+    out
+        where the files go
+    """
+    wanted = recipes.HARD if names is None else tuple(names)
+    for name in wanted:
+        if name not in recipes.HARD:
+            raise unknown("task of the study", name, recipes.HARD)
+    file, count = out / "study.jsonl", at_least_one("--processes", processes or os.cpu_count() or 1)
+    for name in cells.run(file, cells.cells(wanted), count):
+        print(f"trained: {name}", flush=True)
+    lines = [line for line in cells.read(file) if line["condition"]["task"] in wanted]
+    store.write(out / "study.png", study_figures.success(lines))
+    moments = [line for task in wanted for line in mechanism.along(task)]
+    store.write(out / "mechanism.json", json.dumps(moments, indent=1).encode() + b"\n")
+    store.write(out / "mechanism.png", study_figures.needs(moments))
+    print(f"Written: {file}, study.png, mechanism.json and mechanism.png")

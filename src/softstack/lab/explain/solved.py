@@ -1,0 +1,258 @@
+"""The report of `softstack solve`: what the recipe makes of the paper's tasks, beside what the paper has.
+
+solved.json    a list of rows: a network, how it was trained, and its trials with every restart's dev loss
+solved.md      a line for each network, to read
+solved.html    the same as a page; its lines lead to pages in which the networks run
+meta.json      commit, versions, seeds and time taken
+
+A trial is scored on its test strings, about twice as long as those of the training, and on strings ten and
+fifty times as long. Of a network with a stack that was trained by the recipe it is asked what it does with
+its stack (`swaps.py`), and whether the machine that is read off it is the task's own (`equality.py`).
+"""
+
+import html
+import json
+import multiprocessing
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import torch
+
+from softstack.lab import tasks
+from softstack.lab.explain.diagnosis import accuracy_at
+from softstack.lab.explain.equality import Party, equal, network_party
+from softstack.lab.explain.swaps import use
+from softstack.lab.reports import row_page, table1
+from softstack.lab.runs import store
+from softstack.lab.training.conditions import Condition
+from softstack.lab.training.recipes import Row
+from softstack.words import counted
+
+Line = dict[str, Any]
+FACTORS = {10: 100, 50: 20}  # strings, by how many times they are as long as those of the training
+SOLVED = 0.995  # a trial that scores this has solved its task
+
+
+def scored(path: Path, recipe: str) -> Line:
+    """A trial of a row: its result, and what is measured of its network."""
+    torch.set_num_threads(1)
+    run = store.load(path)
+    condition, result = run.condition, run.result
+    network, task = store.network(run), tasks.find(condition.task)
+    line = {name: result[name] for name in ("seed", "dev", "test", "dev_loss")}
+    for factor, count in FACTORS.items():
+        rng = np.random.default_rng([run.seed, factor])
+        strings = tasks.of_length(task, rng, count, factor * task.length("train"))
+        line[f"test_{factor}x"] = accuracy_at(network, condition, strings)
+    line |= {name: result[name] for name in ("restart", "restarts") if name in result}
+    if recipe == "solve" and condition.memory == "stack":
+        line["use"] = use(network, condition, run.seed).kind
+        line |= _machine(run, network)
+    return line
+
+
+def _machine(run: store.Run, network: Any) -> Line:
+    """Whether the machine read off a network is the task's, on the strings of the task."""
+    exact = tasks.machine_of(tasks.find(run.condition.task))
+    party = network_party(network, run.condition, run.seed)
+    line: Line = {"states": None, "machine": "none"}
+    if party.machine is not None:
+        line = {"states": len(party.machine.states), "machine": "undecided"}
+        if exact is not None:
+            answer = equal(Party(exact), party, within_first=True)
+            line["machine"] = answer.answer
+            if answer.answer == "undecided":  # no word of so many symbols tells the two apart
+                line["length"] = answer.length
+    return line
+
+
+def rows(root: Path, wanted: Sequence[Row], seeds: Sequence[int], processes: int) -> list[Line]:
+    """The rows of solved.json, from the trials under `root`. What was measured of a trial is kept there."""
+    jobs = [(row, store.place(root, row.condition, seed)) for row in wanted for seed in seeds]
+    files = [root / "measured" / f"{path.parent.name}-{path.name}.json" for _, path in jobs]
+    (root / "measured").mkdir(exist_ok=True)
+    missing = [k for k, (_, path) in enumerate(jobs) if _known(files[k], path) is None]
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        lines = pool.starmap(scored, [(jobs[k][1], jobs[k][0].recipe) for k in missing], chunksize=1)
+    for k, line in zip(missing, lines, strict=True):
+        content = {"result": store.digest((jobs[k][1] / "result.json").read_bytes()), "line": line}
+        store.write(files[k], json.dumps(content).encode())
+    trials = iter([_known(file, path) for file, (_, path) in zip(files, jobs, strict=True)])
+    return [{**described(row), "trials": [next(trials) for _ in seeds]} for row in wanted]
+
+
+def _known(file: Path, path: Path) -> Line | None:
+    """What was measured of this very trial."""
+    if not file.exists():
+        return None
+    content = json.loads(file.read_text())
+    if content["result"] != store.digest((path / "result.json").read_bytes()):
+        return None
+    line: Line = content["line"]
+    return line
+
+
+def described(row: Row) -> Line:
+    c = row.condition
+    return {
+        "task": c.task,
+        "controller": c.controller,
+        "memory": c.memory,
+        "buffered": c.buffered,
+        "recipe": row.recipe,
+        "restarts": c.restarts,
+        "paper_row": row.paper,
+        "condition": c.name,
+    }
+
+
+HEADER = (
+    "task",
+    "network",
+    "the paper",
+    "its recipe, ours",
+    "with 16 restarts",
+    "this recipe",
+    "solved",
+    "10x",
+    "50x",
+    "without a stack",
+    "uses its stack",
+    "machine is the task's",
+)
+
+
+def lines(rows: Sequence[Line]) -> list[list[str]]:
+    """One for each network: its rows side by side. Medians of the trials, in percent."""
+    networks: dict[tuple[str, ...], dict[str, Line]] = {}
+    for row in rows:
+        key = (row["task"], row["controller"], "buffered" if row["buffered"] else "")
+        kind = row["recipe"] if row["recipe"] == "solve" or row["restarts"] == 1 else "restarts"
+        networks.setdefault(key, {})["alone" if row["memory"] == "none" else kind] = row
+    return [_line(key, kinds) for key, kinds in networks.items()]
+
+
+def _line(key: tuple[str, ...], kinds: dict[str, Line]) -> list[str]:
+    task, controller, buffered = key
+    solved = kinds["solve"]
+    trials, number = solved["trials"], solved["paper_row"]
+    paper = f"{table1.paper_rows()[number - 1]['test_median']:.1f}" if number else ""
+    wins = [trial for trial in trials if trial["test"] >= SOLVED]
+    stacks = sum(trial["use"] == "stack" for trial in wins)
+    machines = sum(same_machine(trial) for trial in wins)
+    name = controller.upper() if controller in ("lstm", "gru", "rnn") else controller
+    return [
+        task.replace("_", " "),
+        f"{buffered} {name}".strip(),
+        paper,
+        _median(kinds.get("paper")),
+        _median(kinds.get("restarts")),
+        _median(solved),
+        f"{len(wins)} of {len(trials)}",
+        _median(solved, "test_10x"),
+        _median(solved, "test_50x"),
+        _median(kinds.get("alone")),
+        f"{stacks} of {len(wins)}",
+        f"{machines} of {len(wins)}",
+    ]
+
+
+def same_machine(trial: Line) -> bool:
+    """Whether nothing tells the machine of a trial from the task's, as far as that was decided."""
+    return trial["machine"] == "equal" or trial.get("length") is not None
+
+
+def _median(row: Line | None, what: str = "test") -> str:
+    return f"{100 * median(trial[what] for trial in row['trials']):.1f}" if row else ""
+
+
+def legend(trials: int) -> str:
+    return (
+        f"Median test accuracy of {counted(trials, 'trial')} in percent, on strings about twice as long as "
+        f"those of the training; `10x` and `50x`: as many times as long. `solved`: trials of at least "
+        f"{SOLVED:.1%}. The last two columns count those of them that `softstack diagnose` finds to use their "
+        "stack as a stack, and those whose extracted machine says what the task's says to every string of the "
+        "task, as far as that is decided."
+    )
+
+
+def verdict(rows: Sequence[Line]) -> str:
+    """What it means, in two sentences."""
+    hard = [row for row in rows if row["recipe"] == "solve" and row["memory"] == "stack"]
+    alone = [row for row in rows if row["recipe"] == "solve" and row["memory"] == "none"]
+    medians = [median(trial["test"] for trial in row["trials"]) for row in hard]
+    full = sum(round(100 * value, 1) == 100.0 for value in medians)
+    said = (
+        f"By this recipe the median trial is right everywhere in {full} of {len(hard)} networks with a stack"
+    )
+    if not alone:
+        return f"{said}."
+    solved = [row for row in alone if median(trial["test"] for trial in row["trials"]) >= SOLVED]
+    return (
+        f"{said}. Without a stack the same recipe solves {len(solved)} of {len(alone)} tasks: where it does not, "
+        "it is the stack that does it."
+    )
+
+
+def stamp(meta: Line) -> str:
+    seeds = meta["seeds"]
+    return (
+        f"Trained by `softstack solve` at commit {meta['commit']}, softstack {meta['softstack']}, on "
+        f"{meta['device']}, seeds {seeds[0]} to {seeds[-1]}."
+    )
+
+
+def markdown(rows: Sequence[Line], meta: Line) -> str:
+    table = [HEADER, ["---"] * len(HEADER), *lines(rows)]
+    text = "\n".join("| " + " | ".join(line) + " |" for line in table)
+    return "\n\n".join([legend(len(meta["seeds"])), text, verdict(rows), stamp(meta)]) + "\n"
+
+
+def link(line: Sequence[str]) -> str:
+    """The file of a network's own page."""
+    return f"{'-'.join(line[:2]).replace(' ', '-').lower()}.html"
+
+
+def page(rows: Sequence[Line], meta: Line) -> str:
+    head = "".join(f"<th scope=col>{html.escape(name)}</th>" for name in HEADER)
+    body = []
+    for line in lines(rows):
+        first, *rest = (html.escape(cell) for cell in line)
+        cells = (f"<a href={link(line)}>{first}</a>", *rest)
+        body.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+    title = "How to make a controller use its stack"
+    parts = [
+        html.escape(part).replace("`", "")
+        for part in (legend(len(meta["seeds"])), verdict(rows), stamp(meta))
+    ]
+    return (
+        '<!doctype html>\n<html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width">'
+        f"<title>{title}</title><style>{table1.STYLE}</style>\n<h1>{title}</h1>\n<p>{parts[0]}</p>\n"
+        f"<div class=wide><table><thead><tr>{head}</tr></thead>\n<tbody>\n"
+        + "\n".join(body)
+        + f"\n</tbody></table></div>\n<p>{parts[1]}</p>\n<footer><p>{parts[2]}</p></footer>\n</html>\n"
+    )
+
+
+def write(out: Path, wanted: Sequence[Row], rows: Sequence[Line], meta: Line) -> None:
+    """The files, and a page for each network in which its trials run."""
+    texts = {
+        "solved.json": json.dumps(rows, indent=1),
+        "solved.md": "# How to make a controller use its stack\n\n" + markdown(rows, meta),
+        "solved.html": page(rows, meta),
+        "meta.json": json.dumps(meta, indent=2),
+    }
+    for name, text in texts.items():
+        store.write(out / name, text.rstrip("\n").encode() + b"\n")
+    solved = [row.condition for row in wanted if row.recipe == "solve" and row.condition.memory == "stack"]
+    for condition, line in zip(solved, lines(rows), strict=True):
+        runs = [store.load(store.place(out, condition, seed)) for seed in meta["seeds"]]
+        text = row_page.page(runs, None, "solved.html", "How to make a controller use its stack")
+        store.write(out / link(line), text.encode())
+
+
+def commits(root: Path, conditions: Sequence[Condition], seeds: Sequence[int]) -> str:
+    return table1.commits(root, conditions, seeds)
