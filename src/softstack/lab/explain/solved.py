@@ -173,9 +173,9 @@ def legend(trials: int) -> str:
     return (
         f"Median test accuracy of {counted(trials, 'trial')} in percent, on strings about twice as long as "
         f"those of the training; `10x` and `50x`: as many times as long. `solved`: trials of at least "
-        f"{SOLVED:.1%}. The last two columns count those of them that `softstack diagnose` finds to use their "
-        "stack as a stack, and those whose extracted machine says what the task's says to every string of the "
-        "task, as far as that is decided."
+        f"{SOLVED:.1%}. The last two columns count those of them that `softstack diagnose` finds to use "
+        "their stack as a stack, and those whose extracted machine says what the task's says to every string "
+        "of the task, as far as that is decided."
     )
 
 
@@ -192,8 +192,8 @@ def verdict(rows: Sequence[Line]) -> str:
         return f"{said}."
     solved = [row for row in alone if median(trial["test"] for trial in row["trials"]) >= SOLVED]
     return (
-        f"{said}. Without a stack the same recipe solves {len(solved)} of {len(alone)} tasks: where it does not, "
-        "it is the stack that does it."
+        f"{said}. Without a stack the same recipe solves {len(solved)} of {len(alone)} tasks: where it does "
+        "not, it is the stack that does it."
     )
 
 
