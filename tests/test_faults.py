@@ -144,6 +144,19 @@ def test_kills(victim, undisturbed, processes, tmp_path):
     assert len(seen) >= 2  # kills came at different points
 
 
+def test_a_kill_right_after_a_trial_is_finished_leaves_nothing(undisturbed, tmp_path):
+    """There its directory has its name, and what it went on from is still there."""
+    jobs.run_sweep(tmp_path, SWEEP, Engine("inline"))
+    leftover = store.place(tmp_path, FIRST, 3).with_name("seed-3.unfinished")
+    other = leftover.with_name("seed-77.unfinished")  # is not finished
+    for path in (leftover, other):
+        path.mkdir()
+        (path / "trainer.safetensors").write_bytes(b"as it was")
+    jobs.run_sweep(tmp_path, SWEEP, Engine("inline"))
+    assert not leftover.exists() and other.exists()
+    assert results(tmp_path) == undisturbed
+
+
 @pytest.mark.parametrize("where", ["inline", "local"])
 def test_a_full_disk(where, undisturbed, small_disk):
     disk = small_disk("200k")

@@ -119,10 +119,29 @@ def test_without_the_plugin_a_sentence_names_it(softstack, forget):
     code, _, err = softstack("evaluate", run_dir, "--plugin", str(COPY))
     assert code == 2
     assert f"needs the controller 'normed' of a plugin: give --plugin {NORMED}" in err
-    code, out, err = softstack("reindex", "runs", "--plugin", str(COPY))
-    assert "0 runs; 1 directory cannot be read" in out and f"give --plugin {NORMED}" in err
     code, _, err = softstack("train", "cpoy", "--plugin", str(COPY))
     assert (code, "unknown task 'cpoy': did you mean 'copy'?" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("memory_size = 2", 'memory_size = "2"', "memory_size is '2'"),
+        ("memory_size = 2", "memry_size = 2", "unknown key in"),
+        ("memory_size = 2", "memory_size = 3", "config.toml is not what was written"),
+    ],
+)
+def test_what_is_listed_without_its_plugin_must_be_whole(softstack, forget, old, new, reason):
+    config = Path(trained(softstack), "config.toml")
+    forget()
+    assert "1 run\n" in softstack("runs")[1]
+    text = config.read_text()
+    assert text.count(old) == 1
+    config.write_text(text.replace(old, new))
+    Path("runs/index.sqlite").unlink()
+    code, out, err = softstack("runs")
+    assert code == 0 and "0 runs\n" in out
+    assert "is left out" in err and reason in err
 
 
 def test_a_changed_plugin_is_said(softstack, forget):
@@ -163,13 +182,16 @@ def test_sweep_status_runs_and_compare(softstack, forget, tmp_path):
     code, out, _ = softstack("status", "runs/mine", "--json", *BOTH)
     assert (code, json.loads(out)[0]["done"]) == (0, 4)
     forget()
-    code, out, err = softstack("runs", "runs/mine", "--format", "json")
-    assert (code, json.loads(out)) == (0, [])
-    assert err.count("give --plugin") == 4
-    code, out, err = softstack("runs", "runs/mine", "--format", "json", *BOTH)
+    without = softstack("runs", "runs/mine", "--format", "json")
+    code, out, err = without
     assert {row["controller"] for row in json.loads(out)} == {"linear", "normed"}
-    assert (len(json.loads(out)), err) == (4, "")
-    code, out, _ = softstack("reindex", "runs/mine", *BOTH)
+    assert (code, len(json.loads(out)), err) == (0, 4, "")
+    for order in (((), BOTH), (BOTH, ())):  # whoever made the index, with the plugins or without
+        Path("runs/mine/index.sqlite").unlink()
+        for options in order:
+            assert softstack("runs", "runs/mine", "--format", "json", *options) == without
+            forget()
+    code, out, _ = softstack("reindex", "runs/mine")
     assert "4 runs; 0 directories cannot be read" in out
     code, out, _ = softstack(
         "compare", "controller = 'linear'", "controller = 'normed'", "runs/mine", "--json"

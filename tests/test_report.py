@@ -1,5 +1,6 @@
 """The report: statistics, agreement, and that what is published is what was measured."""
 
+import doctest
 import json
 import re
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from softstack import buffered, networks
 from softstack.lab.reports import table1 as report
 from softstack.lab.training.conditions import TABLE_1
 from softstack.words import counted
@@ -101,14 +103,9 @@ def test_the_readmes_commands_name_a_run_that_they_make():
     assert text.count(f"runs/{TABLE_1[0].name}/seed-0") == 2
 
 
-def test_docstring_examples_run():
-    import doctest
-
-    from softstack import networks
-
-    assert doctest.testmod(networks, extraglobs={"torch": torch}) == doctest.TestResults(
-        failed=0, attempted=6
-    )
+@pytest.mark.parametrize("module", [networks, buffered])
+def test_docstring_examples_run(module):
+    assert doctest.testmod(module, extraglobs={"torch": torch}) == doctest.TestResults(failed=0, attempted=3)
 
 
 @pytest.mark.parametrize(

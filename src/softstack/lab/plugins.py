@@ -31,6 +31,10 @@ GROUP = "softstack"  # of entry points
 VARIABLE = "SOFTSTACK_PLUGINS"  # files, separated as in PATH
 
 
+class MissingPlugin(BadInput):
+    """Something needs a plugin that is not loaded."""
+
+
 class Registry(NamedTuple):
     kind: str  # as a Condition calls it
     entries: dict[str, Any]
@@ -117,7 +121,7 @@ def require(condition: Mapping[str, Any], recorded: Iterable[Mapping[str, Any]],
             files = " ".join(f"--plugin {place}" for place in places if place.endswith(".py"))
             modules = ", ".join(place for place in places if not place.endswith(".py"))
             advice = [f"give {files}"] * bool(files) + [f"install the package of {modules}"] * bool(modules)
-            raise BadInput(f"{where} needs the {kind} {name!r} of a plugin: {' and '.join(advice)}")
+            raise MissingPlugin(f"{where} needs the {kind} {name!r} of a plugin: {' and '.join(advice)}")
 
 
 def changed(recorded: Iterable[Mapping[str, Any]]) -> list[str]:

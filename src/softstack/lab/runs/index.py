@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from softstack.errors import BadInput, unknown
+from softstack.lab import plugins
 from softstack.lab.runs import store, where
 from softstack.lab.training.conditions import NUMERICS, Condition
 
@@ -60,12 +61,18 @@ def _folders(path: Path) -> list[os.DirEntry[str]]:
 
 
 def row(root: Path, path: str) -> Row:
-    run = store.load(root / path)
-    source = run.provenance
+    """What is asked of a run. One that needs a plugin is listed without it: it says all of this by itself."""
+    try:
+        run = store.load(root / path)
+        facts = {**asdict(run.condition), **run.result}
+        source = run.provenance
+    except plugins.MissingPlugin:
+        facts = store.listed(root / path)
+        source = facts.pop("provenance")
     return {
-        **asdict(run.condition),
+        **{name: facts[name] for name in ("seed", "dev", "test", "epochs")},
+        **{field.name: facts[field.name] for field in fields(Condition)},
         "condition": path.split("/")[0],
-        **{name: run.result[name] for name in ("seed", "dev", "test", "epochs")},
         "numerics": NUMERICS,
         "seconds": float(source["seconds"]),
         "commit": str(source["commit"]),
@@ -82,7 +89,7 @@ def refresh(root: Path, database: sqlite3.Connection) -> None:
         known = dict(database.execute("SELECT path, stamp FROM runs"))
         old = [(path,) for path, stamp in known.items() if stamps.get(path) != stamp]
         database.executemany("DELETE FROM runs WHERE path = ?", old)
-        database.execute("DELETE FROM unreadable")  # a plugin that one of them needs may be there now
+        database.execute("DELETE FROM unreadable")  # a task that one of them needs may be known now
         for path, stamp in stamps.items():
             if known.get(path) != stamp:
                 try:

@@ -21,28 +21,24 @@ import contextlib
 import hashlib
 import json
 import os
-import platform
 import shutil
-import subprocess
 import tempfile
 import tomllib
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
-from datetime import UTC, datetime
-from functools import cache
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import safetensors.torch
 import tomli_w
-import torch
 
 import softstack
-from softstack.errors import BadInput
+from softstack.errors import BadInput, unknown
 from softstack.lab import plugins
 from softstack.lab.runs import weights
 from softstack.lab.runs.disk import read, sync
 from softstack.lab.runs.disk import write as write
+from softstack.lab.runs.versions import provenance as provenance
 from softstack.lab.training.conditions import NUMERICS, Condition, Network
 from softstack.lab.training.epochs import Epoch
 from softstack.lab.training.train import Trial
@@ -51,6 +47,7 @@ HASHED = ("config.toml", "metrics.jsonl", "model.safetensors")
 FILES = (*HASHED, "result.json", "provenance.json")
 MOST_TEXT = 64 * 1024  # bytes of a file of text whose length does not depend on the epochs
 MOST_LINE = 256  # bytes of metrics.jsonl for each epoch
+MOST_METRICS, MOST_WEIGHTS = 2**20, 2**28  # bytes, where the condition is not looked into
 Files = dict[str, bytes]  # what a directory holds, by name
 
 
@@ -204,6 +201,61 @@ def _json(content: Any) -> bytes:
 
 def load(path: Path) -> Run:
     """Read a run directory back, or say in a sentence what is wrong with it."""
+    with _sentences(path):
+        files = _whole(path)
+        plugins.require(files.values, files.provenance.get("plugins", ()), str(path))
+        condition = Condition.from_dict(files.values, str(path / "config.toml"))
+        if files.task_version != condition.task_version:
+            raise BadInput(
+                f"{path} was trained on version {files.task_version} of {condition.task} and this softstack "
+                f"has {condition.task_version}: train it again with this one"
+            )
+        most = MOST_LINE * condition.most_epochs, weights.most_bytes(condition)
+        result, epochs = _result(path, files, condition.names, *most)
+        return Run(path, condition, files.seed, result, epochs, files.provenance)
+
+
+def listed(path: Path) -> dict[str, Any]:
+    """What a run directory says of its trial, by the fields of a condition and of the result.
+
+    It needs no plugin, because the condition is not looked into.
+    """
+    with _sentences(path):
+        files = _whole(path)
+        kinds: dict[str, Any] = {field.name: field.type for field in fields(Condition)}
+        condition = {field.name: field.default for field in fields(Condition)}
+        for name, value in files.values.items():
+            if name not in kinds:
+                raise unknown(f"key in {path / 'config.toml'},", name, kinds)
+            if type(value) is not kinds[name] and (type(value), kinds[name]) != (int, float):
+                raise TypeError(f"{name} is {value!r}")
+            condition[name] = kinds[name](value)
+        result, _ = _result(path, files, None, MOST_METRICS, MOST_WEIGHTS)
+        return {**condition, **result, "provenance": files.provenance}
+
+
+@contextlib.contextmanager
+def _sentences(path: Path) -> Iterator[None]:
+    """What is wrong with a directory is said in a sentence."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        if isinstance(error, BadInput):
+            raise
+        raise BadInput(f"{path} cannot be read ({error}): it was damaged, train it again") from None
+
+
+class _About(NamedTuple):
+    """What the small files of a run directory hold."""
+
+    config: bytes
+    seed: int
+    values: dict[str, Any]  # of the condition
+    task_version: int
+    provenance: dict[str, Any]
+
+
+def _whole(path: Path) -> _About:
     if not path.is_dir():
         raise BadInput(f"{path} is not a run directory: `softstack train` and `softstack table` make them")
     missing = [name for name in FILES if not (path / name).is_file()]
@@ -212,17 +264,8 @@ def load(path: Path) -> Run:
             f"{path} is not a whole run directory, {', '.join(missing)} missing: "
             "name the directory of one trial (.../seed-0), or train it again"
         )
-    try:
-        return _load(path)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        if isinstance(error, BadInput):
-            raise
-        raise BadInput(f"{path} cannot be read ({error}): it was damaged, train it again") from None
-
-
-def _load(path: Path) -> Run:
-    contents = {"config.toml": read(path / "config.toml", MOST_TEXT)}
-    about = tomllib.loads(contents["config.toml"].decode())
+    config = read(path / "config.toml", MOST_TEXT)
+    about = tomllib.loads(config.decode())
     numerics, seed, values = about["numerics"], about["seed"], dict(about["condition"])
     if numerics != NUMERICS:
         raise BadInput(
@@ -232,22 +275,25 @@ def _load(path: Path) -> Run:
     if "task" not in values:
         raise KeyError("task")
     source = dict(json.loads(read(path / "provenance.json", MOST_TEXT)))
-    plugins.require(values, source.get("plugins", ()), str(path))
-    condition = Condition.from_dict(values, str(path / "config.toml"))
-    version = about.get("task_version", 1)
-    if version != condition.task_version:
-        raise BadInput(
-            f"{path} was trained on version {version} of {condition.task} and this softstack has "
-            f"{condition.task_version}: train it again with this one"
-        )
+    return _About(config, seed, values, about.get("task_version", 1), source)
+
+
+def _result(
+    path: Path, files: _About, names: Sequence[str] | None, most_metrics: int, most_weights: int
+) -> tuple[dict[str, Any], list[Epoch]]:
+    """Result and epochs, once every file is what was written; `names` are those of the condition."""
     result = json.loads(read(path / "result.json", MOST_TEXT))
     sums = dict(result.pop("sha256"))
-    if result["condition"] not in condition.names or result["seed"] != seed or not 0 <= seed == int(seed):
+    seed, named = files.seed, names is None or result["condition"] in names
+    if not named or result["seed"] != seed or not 0 <= seed == int(seed):
         raise BadInput(
             f"{path} holds the configuration of one trial and the result of another: train it again"
         )
-    contents["metrics.jsonl"] = read(path / "metrics.jsonl", MOST_LINE * condition.most_epochs)
-    contents["model.safetensors"] = read(path / "model.safetensors", weights.most_bytes(condition))
+    contents = {
+        "config.toml": files.config,
+        "metrics.jsonl": read(path / "metrics.jsonl", most_metrics),
+        "model.safetensors": read(path / "model.safetensors", most_weights),
+    }
     for name in HASHED:
         if digest(contents[name]) != sums[name]:
             raise BadInput(f"{path / name} is not what was written: it was damaged, train it again")
@@ -255,33 +301,9 @@ def _load(path: Path) -> Run:
     epochs = [Epoch(line["loss"], line["dev"]) for line in lines]
     if len(epochs) != result["epochs"] or not all(0 <= result[split] <= 1 for split in ("dev", "test")):
         raise BadInput(f"{path / 'result.json'} is not what was written: it was damaged, train it again")
-    return Run(path, condition, seed, result, epochs, source)
+    return result, epochs
 
 
 def network(run: Run) -> Network:
     """The trained network."""
     return weights.network(run.path / "model.safetensors", run.condition, run.seed)
-
-
-def provenance(device: str) -> dict[str, Any]:
-    """Where numbers come from."""
-    return {
-        "softstack": softstack.__version__,
-        "commit": commit(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-
-
-@cache
-def commit() -> str:
-    """The commit that the package runs from, marked where the work tree differs; "" outside a checkout."""
-    here = Path(__file__).parent
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        return subprocess.run(
-            ["git", "-C", str(here), "describe", "--always", "--abbrev=12", "--dirty", "--exclude=*"],
-            capture_output=True, text=True, timeout=10, check=True,
-        ).stdout.strip()  # fmt: skip
-    return ""

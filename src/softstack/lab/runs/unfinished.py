@@ -1,5 +1,7 @@
 """Trials in the middle of their training: kept beside the finished ones, and gone on with."""
 
+import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from softstack.errors import BadInput
@@ -22,6 +24,16 @@ def keep(root: Path, condition: Condition, trials: dict[int, Checkpoint]) -> Non
         contents[path / "trainer.safetensors"] = checkpoints.dumps(checkpoint)
         contents[path / "metrics.jsonl"] = store.metrics(checkpoint.epochs)  # to look at
     write_all(contents)
+
+
+def forget_finished(root: Path, conditions: Iterable[Condition]) -> None:
+    """Remove what is left of trials that are finished: a kill may come right after one is."""
+    for condition in conditions:
+        for folder in store.folders(root, condition):
+            for path in folder.glob("seed-*.unfinished"):
+                seed = path.stem.removeprefix("seed-")
+                if seed.isdigit() and store.finished(root, condition, int(seed)):
+                    shutil.rmtree(path, ignore_errors=True)
 
 
 def begun(root: Path, condition: Condition, seed: int) -> Checkpoint | None:

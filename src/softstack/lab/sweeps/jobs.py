@@ -55,6 +55,7 @@ def run_sweep(
     """Train what `root` does not have of a sweep. What fails is recorded, and the rest goes on."""
     workers.check(engine)
     _refuse_other_plugins(root, sweep)
+    unfinished.forget_finished(root, sweep.conditions)
     concerned = [c for c in sweep.conditions if missing(root, c, sweep.seeds)]
     if not concerned:
         return Outcome(0, [])
