@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from softstack.formal.analysis import bound
+from softstack.formal.minimal import minimised
 from softstack.formal.product import Product, Word
 from softstack.formal.running import Live
 from softstack.formal.transducer import Transducer
@@ -58,6 +59,9 @@ def compare(a: Transducer, b: Transducer, *, within_first: bool = False, drift: 
         bound(machine)  # refuses ε-moves without end
     product = Product(a, b, within_first, drift, FACTS)
     word = product.shortest()
+    if product.failed:  # it may be what is pushed and never looked at that drifts
+        product = Product(minimised(a), minimised(b), within_first, drift, FACTS)
+        word = product.shortest()
     if word is not None:
         return Comparison("different", _at(a, b, word), None, "both were run at once, as one machine")
     if not product.failed:

@@ -65,9 +65,13 @@ def tabulate(seen: Sequence[Seen], states: Points | None, symbols: Points | None
     """
     acts: dict[Key, Counter[tuple[Act, int]]] = defaultdict(Counter)
     writes: dict[Key, Counter[tuple[bool, str]]] = defaultdict(Counter)
+    all_after = None if states is None else assign(np.concatenate([run.h for run in seen]), states) + 1
+    all_pushed = None if symbols is None else assign(np.concatenate([run.v for run in seen]), symbols)
+    end = 0
     for run in seen:
-        after = [START] * len(run.x) if states is None else (assign(run.h, states) + 1).tolist()
-        pushed = [EMPTY] * len(run.x) if symbols is None else assign(run.v, symbols).tolist()
+        begin, end = end, end + len(run.x)
+        after = [START] * len(run.x) if all_after is None else all_after[begin:end].tolist()
+        pushed = [EMPTY] * len(run.x) if all_pushed is None else all_pushed[begin:end].tolist()
         stack: list[int] = []
         state = START
         for t, x in enumerate(run.x):
