@@ -11,6 +11,8 @@ returns, and for many more. Where they do not, words are tried, short ones first
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from softstack.formal.analysis import bound
 from softstack.formal.minimal import minimised
 from softstack.formal.product import Product, Word
@@ -85,6 +87,26 @@ def difference(a: Transducer, b: Transducer, length: int) -> Difference | None:
         if tried is None or tried >= length:
             return None
     return None
+
+
+def covering(machine: Transducer, rng: np.random.Generator) -> list[Word]:
+    """Words that try every input symbol in every situation, state and top of the stack, that some input leads
+    to, where the machine can read it and where it cannot; a few symbols more show where that led."""
+    product = Product(machine, machine, False, 0, FACTS)
+    product.shortest()
+    words = []
+    for access in product.situations().values():
+        for symbol in machine.alphabet:
+            live = Live(machine)
+            live.settle()
+            for x in (*access, symbol):
+                live.feed(x)
+            more: list[str] = []
+            while len(more) < 4 and (choices := live.readable()):
+                more.append(choices[rng.integers(len(choices))])
+                live.feed(more[-1])
+            words.append((*access, symbol, *more))
+    return words
 
 
 def _by_length(

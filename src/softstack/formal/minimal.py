@@ -46,8 +46,7 @@ def _smaller(machine: Transducer, table: Table) -> Transducer:
     rules = _rules(small)
     if not rules:
         return machine
-    if not any(rule.pop for rule in rules):  # the stack is never looked at
-        rules = [rule._replace(push=()) for rule in rules]
+    rules = _without_useless_pushes(rules)
     start = names[machine.start]
     states = {start, *(q for rule in rules for q in (rule.state, rule.next))}
     return Transducer(start, rules, None if accepting is None else [q for q in accepting if q in states])
@@ -173,6 +172,17 @@ def _rules(table: Table) -> list[Rule]:
             else:
                 rules += [Rule(state, x, top, *_parts(row)) for top, row in own.items()]
     return rules
+
+
+def _without_useless_pushes(rules: list[Rule]) -> list[Rule]:
+    """Nothing is pushed on the way to states from which on the stack is never looked at."""
+    blind = {q for rule in rules for q in (rule.state, rule.next)}
+    while looking := {rule.state for rule in rules if rule.pop or rule.next not in blind} & blind:
+        blind -= looking
+    return [
+        rule._replace(push=(BOTTOM,) if rule.pop == BOTTOM else ()) if rule.next in blind else rule
+        for rule in rules
+    ]
 
 
 def _parts(row: Row) -> tuple[str, tuple[str, ...], tuple[str, ...]]:

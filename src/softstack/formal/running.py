@@ -131,35 +131,6 @@ def deep_walk(machine: Transducer, rng: np.random.Generator, length: int) -> tup
     return tuple(word)
 
 
-def covering(machine: Transducer, rng: np.random.Generator, walks: int = 600) -> list[tuple[str, ...]]:
-    """Words that try every input symbol in every situation that random walks meet, state and top of the
-    stack, where the machine can read it and where it cannot; a few symbols more show where that led."""
-    shortest: dict[tuple[str, str], tuple[str, ...]] = {}
-    for k in range(walks):
-        word = (walk, deep_walk)[k % 2](machine, rng, int(rng.integers(1, 25)))
-        live = Live(machine)
-        live.settle()
-        for n in range(len(word) + 1):
-            head = live.state, live.stack[-1]
-            if head not in shortest or n < len(shortest[head]):
-                shortest[head] = word[:n]
-            if n < len(word):
-                live.feed(word[n])
-    words = []
-    for access in shortest.values():
-        for symbol in machine.alphabet:
-            live = Live(machine)
-            live.settle()
-            for x in (*access, symbol):
-                live.feed(x)
-            more: list[str] = []
-            while len(more) < 4 and (choices := live.readable()):
-                more.append(choices[rng.integers(len(choices))])
-                live.feed(more[-1])
-            words.append((*access, symbol, *more))
-    return words
-
-
 def _looking_ahead(machine: Transducer) -> set[str]:
     """The states from which some path of rules leads to one that looks at a symbol on the stack."""
     states = {rule.state for rule in machine.rules if rule.pop and rule.pop != BOTTOM}

@@ -110,7 +110,7 @@ def _choices(observed: Points, most: int) -> Iterable[Points]:
     points = np.unique(observed.round(4), axis=0)
     some = points[np.random.default_rng(0).permutation(len(points))[:3000]]
     crowded = max(1, min(MANY, len(observed) // OFTEN))
-    for radius, number in ((TIGHT, crowded), (RADIUS, most)):
+    for radius, number in ((RADIUS, most), (TIGHT, crowded)):
         if len(farthest_first(some[:500], number + 1, radius)[0]) <= number:
             centres, far = farthest_first(points, number, radius)
             if far <= radius:

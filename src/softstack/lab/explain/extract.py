@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softstack import checks
+from softstack.formal.equivalence import covering
 from softstack.formal.extraction import Seen
-from softstack.formal.running import covering
 from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
 from softstack.lab.explain.ablation import Network
@@ -30,12 +30,14 @@ from softstack.lab.explain.fidelity import (
 )
 from softstack.lab.explain.observing import STAYS, Hardening, harden, observe
 from softstack.lab.explain.probes import like_training, outside, probes
-from softstack.lab.explain.swaps import IGNORED, use
+from softstack.lab.explain.swaps import use
 from softstack.lab.tasks.data import Example
 from softstack.lab.training.conditions import Condition
 from softstack.memory import NoMemory, Stack
 
 EXPLAINS = 0.99  # fidelity, at once and twice the length, of a machine that explains a network
+HARDLY = 0.005  # of the answers after swaps: so few change where a machine has no business with the stack
+LONGEST = 200  # symbols of a word that is tried in a situation
 ROUNDS = 5  # in which counterexamples are returned to the table
 RETURNED = 60  # of them at once
 WORTH = 0.5  # fidelity of a machine that is worth refining
@@ -119,9 +121,11 @@ def extract(
             f"{hardening.stays} of its answers stay, where {STAYS:.0%} are needed. Its {hardening}."
         )
         return Extraction(None, False, hardening, 0.0, 0, [], None, sentence)
-    limits = Limits(states, symbols, use(network, condition, seed).kind != IGNORED, every_position)
+    changed = [effect.share for effect in use(network, condition, seed).effects.values()]
+    limits = Limits(states, symbols, max(changed, default=0.0) > HARDLY, every_position)
     seen: list[Seen] = []
     held = _strings(condition, rng, strings // 2 + 1, every_position)
+    agreed = 0
     for repeat in range(ROUNDS):
         seen += observe(network, condition, sample, every_position, hardening.thresholds)
         best, larger = best_candidate(seen, held, outputs(network, condition, held), limits, task.padding)
@@ -129,9 +133,10 @@ def extract(
         if choice is None or choice.agreement.strings.value < WORTH:
             break
         fresh = _strings(condition, rng, enough(repeat), every_position)
+        drawn = len(fresh)
         if _beyond(condition, every_position):
             words = covering(choice.machine, rng)
-            fresh += [Example(word, (None,) * len(word)) for word in words]
+            fresh += [Example(word, (None,) * len(word)) for word in words if len(word) <= LONGEST]
         told = outputs(network, condition, fresh)
         different = [
             example
@@ -139,12 +144,12 @@ def extract(
             if compared(said_by(choice.machine, example.input), theirs, example.target, every_position)[0]
         ]
         if not different:
+            agreed = drawn
             break
         sample = different[:RETURNED]
         if _beyond(condition, every_position):
             sample += outside(condition.task, rng, sample)
         held += sample
-    agreed = 0 if choice is None or different else len(fresh)
     if best is None:
         found = "no PDT could be read off it"
         if larger is not None:
