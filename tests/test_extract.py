@@ -307,6 +307,45 @@ def test_a_counterexample_is_one():
         assert ours != theirs
 
 
+def test_a_machine_of_many_rules_is_given_back():
+    """More than 64 groups of states; and where fewer states are asked for than it has, that is said."""
+    rng = np.random.default_rng(1)
+    names = [f"q{k}" for k in range(6)]
+
+    def rule(q, x, pop, push):
+        return Rule(q, x, pop, names[rng.integers(6)], ("xyz"[rng.integers(3)],), push)
+
+    rules = [rule(q, x, "", ("ABCDE"[rng.integers(5)],)) for q in names for x in "ab"]
+    rules += [rule(q, x, s, ()) for q in names for x in "cd" for s in "ABCDE"]
+    pdt = Transducer("q0", rules)
+    made, trial = compile_task(pdt, str(pdt))
+    assert made.network.hidden_size > 64
+    found = extract(made.network, trial.condition, 0, states=6, symbols=5)
+    assert compare(pdt, found.machine).answer == "equal"
+    assert found.agreed >= 369
+    assert "with 95 % confidence 99 % of such strings do" in found.sentence
+    less = extract(made.network, trial.condition, 0, states=3)
+    assert not less.explained
+    assert "--states" in less.sentence
+
+
+def test_a_soft_network_says_what_is_between():
+    """Reversal with strengths of 0.4 and 0.6 in place of 0 and 1: whole at no threshold."""
+    made, trial = compile_task(MACHINES["reversal"], "reversal", controller="linear", buffered=False)
+    heads = made.network.cell.heads
+    with torch.no_grad():
+        for name in ("u", "d"):
+            heads.weight[heads.rows(name)] *= 0.4 / made.gain
+            heads.bias[heads.rows(name)] *= 0.4 / made.gain
+    found = extract(made.network, trial.condition, 0, strings=60)
+    assert found.machine is None
+    assert "too far from saturated" in found.sentence
+    assert found.hardening.off == pytest.approx(0.4, abs=0.05)
+    assert set(found.hardening.between) == {"u", "d"}
+    assert "100% of pops (around 0." in found.sentence and "% at 2 times" in found.sentence
+    assert found.as_dict()["hardening"]["degrees"].keys() == {2, 4, 8, 16}
+
+
 @pytest.mark.parametrize("size", ["states", "symbols", "strings"])
 def test_sizes_must_be_positive(size):
     condition = Condition("xor", "linear")

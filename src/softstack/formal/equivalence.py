@@ -22,6 +22,7 @@ from softstack.words import counted
 
 WORK = 1_000_000  # symbols on the stacks of the configurations that are followed breadth first
 FACTS = 200_000  # that the product may find out
+SUFFIX = 8  # symbols that show where a move led
 
 
 class Difference(NamedTuple):
@@ -89,7 +90,7 @@ def difference(a: Transducer, b: Transducer, length: int) -> Difference | None:
     return None
 
 
-def covering(machine: Transducer, rng: np.random.Generator) -> list[Word]:
+def covering(machine: Transducer, rng: np.random.Generator, suffixes: int = 3) -> list[Word]:
     """Words that try every input symbol in every situation, state and top of the stack, that some input leads
     to, where the machine can read it and where it cannot; a few symbols more show where that led."""
     product = Product(machine, machine, False, 0, FACTS)
@@ -97,15 +98,16 @@ def covering(machine: Transducer, rng: np.random.Generator) -> list[Word]:
     words = []
     for access in product.situations().values():
         for symbol in machine.alphabet:
-            live = Live(machine)
-            live.settle()
-            for x in (*access, symbol):
-                live.feed(x)
-            more: list[str] = []
-            while len(more) < 4 and (choices := live.readable()):
-                more.append(choices[rng.integers(len(choices))])
-                live.feed(more[-1])
-            words.append((*access, symbol, *more))
+            for _ in range(suffixes):
+                live = Live(machine)
+                live.settle()
+                for x in (*access, symbol):
+                    live.feed(x)
+                more: list[str] = []
+                while len(more) < SUFFIX and (choices := live.readable()):
+                    more.append(choices[rng.integers(len(choices))])
+                    live.feed(more[-1])
+                words.append((*access, symbol, *more))
     return words
 
 

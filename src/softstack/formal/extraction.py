@@ -136,6 +136,7 @@ def _quiet(state: int, rows: Mapping[tuple[str, int], Row], dead: set[int]) -> d
         own = [row for (_, t), row in rows.items() if t == top]
         moves = [row for row in own if not (_still(row) and row.next in {state, *dead})]
         if moves and not any(row.act.take for row in own):
+            moves = [row for row in moves if row.asked] or moves
             most = Counter((row.act, row.write, row.next) for row in moves).most_common(1)[0][0]
             by_top[top] = next(row for row in moves if (row.act, row.write, row.next) == most)
     return by_top

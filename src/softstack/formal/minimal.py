@@ -1,5 +1,5 @@
-"""A smaller PDT that says the same: what is never enabled is dropped, chains of ε-moves are made at once, and
-states and stack symbols that nothing tells apart are merged.
+"""A smaller PDT that says the same: what is never enabled or never seen again is dropped, chains of ε-moves
+are made at once, and states and stack symbols that nothing tells apart are merged.
 
 The machine is taken as a table of *heads*: a state, a top of the stack, and what is read there or "". Two
 states, or two symbols, are merged with all that must then be one, if every head that can be reached keeps
@@ -28,8 +28,14 @@ Table = dict[Head, dict[str, Row]]  # by what is read, "" for an ε-move
 def minimised(machine: Transducer) -> Transducer:
     """The machine with fewer states, stack symbols and rules, if that can be had by merging."""
     table = _table(machine)
-    small = (_smaller(machine, choice) for choice in (table, _chained(table)))
-    return min([machine, *small], key=lambda m: (len(m.states), len(m.stack_symbols), len(m.rules)))
+    tables = [table, _uncovered(table)]
+    tables += [_chained(choice) for choice in tables]
+    return min([machine, *(_smaller(machine, choice) for choice in tables)], key=_size)
+
+
+def _size(machine: Transducer) -> tuple[int, int, int, int]:
+    pushed = sum(len(rule.push) for rule in machine.rules)
+    return len(machine.states), len(machine.stack_symbols), len(machine.rules), pushed
 
 
 def _smaller(machine: Transducer, table: Table) -> Transducer:
@@ -58,6 +64,37 @@ def _table(machine: Transducer) -> Table:
         rules = [r for r in machine.rules if r.state == state and r.pop in ("", top)]
         table[state, top] = {r.read: Row(r.next, r.write, in_place_of(r, top)) for r in rules}
     return table
+
+
+def _uncovered(table: Table) -> Table:
+    """Without symbols that are pushed beneath one that is never gone: nothing ever sees them."""
+    ends = _ends(table)
+
+    def seen(row: Row) -> Row:
+        states, pile = {row.next}, row.pile
+        for k in range(len(pile) - 1, 0, -1):
+            states = {end for q in states for end in ends.get((q, pile[k]), ())}
+            if not states:
+                return row._replace(pile=(*pile[: pile[0] == BOTTOM], *pile[k:]))
+        return row
+
+    return {head: {x: seen(row) for x, row in rows.items()} for head, rows in table.items()}
+
+
+def _ends(table: Table) -> dict[Head, set[str]]:
+    """The states in which the top of each head is just gone; none if it stays for ever."""
+    ends: dict[Head, set[str]] = {head: set() for head in table}
+    changed = True
+    while changed:
+        changed = False
+        for head, rows in table.items():
+            for row in rows.values():
+                states = {row.next}
+                for symbol in reversed(row.pile):
+                    states = {end for q in states for end in ends.get((q, symbol), ())}
+                changed |= not states <= ends[head]
+                ends[head] |= states
+    return ends
 
 
 def _chained(table: Table) -> Table:

@@ -27,6 +27,7 @@ from softstack.lab.explain.fidelity import (
     measured,
     outputs,
     said_by,
+    strings_of,
 )
 from softstack.lab.explain.observing import STAYS, Hardening, harden, observe
 from softstack.lab.explain.probes import like_training, outside, probes
@@ -37,8 +38,9 @@ from softstack.memory import NoMemory, Stack
 
 EXPLAINS = 0.99  # fidelity, at once and twice the length, of a machine that explains a network
 HARDLY = 0.005  # of the answers after swaps: so few change where a machine has no business with the stack
+EXACT = 1e-3  # how far off strengths are of a network that should be right at any length
 LONGEST = 200  # symbols of a word that is tried in a situation
-ROUNDS = 5  # in which counterexamples are returned to the table
+ROUNDS = 8  # in which counterexamples are returned to the table
 RETURNED = 60  # of them at once
 WORTH = 0.5  # fidelity of a machine that is worth refining
 ERROR, DOUBT = 0.01, 0.05  # few strings tell machine and network apart, and how likely that is wrong
@@ -112,6 +114,7 @@ def extract(
         )
         return Extraction(None, False, None, 0.0, 0, [], None, sentence)
     task = tasks.find(condition.task)
+    every_position |= condition.buffered and condition.task not in tasks.TASKS  # a machine says all of it
     rng = np.random.default_rng([seed, len(task.alphabet), strings])
     sample = _strings(condition, rng, strings, every_position)
     hardening = harden(network, condition, sample[:100], every_position)
@@ -137,6 +140,8 @@ def extract(
         if _beyond(condition, every_position):
             words = covering(choice.machine, rng)
             fresh += [Example(word, (None,) * len(word)) for word in words if len(word) <= LONGEST]
+        if hardening.off < EXACT:
+            fresh += strings_of(condition, rng, 50, 10)
         told = outputs(network, condition, fresh)
         different = [
             example
@@ -173,7 +178,7 @@ def enough(repeat: int) -> int:
 
 def _beyond(condition: Condition, every_position: bool) -> bool:
     """Whether words outside the language are asked about: a buffered network can fall silent there."""
-    return condition.buffered and (every_position or condition.task not in tasks.TASKS)
+    return condition.buffered and every_position
 
 
 def _strings(condition: Condition, rng: np.random.Generator, n: int, every_position: bool) -> list[Example]:
