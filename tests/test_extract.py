@@ -11,7 +11,7 @@ from softstack.errors import BadInput
 from softstack.formal.analysis import bound
 from softstack.formal.clusters import assign, farthest_first, grouped
 from softstack.formal.compiler import written
-from softstack.formal.equivalence import Difference, difference
+from softstack.formal.equivalence import Difference, compare, difference
 from softstack.formal.extraction import EMPTY, END, START, Act, Row, Seen, machine, tabulate
 from softstack.formal.machines import PDTS, dyck, real_time_dyck
 from softstack.formal.merging import merged
@@ -224,7 +224,7 @@ def test_a_compiled_network_gives_its_machine_back(name, codes):
     found = extract(made.network, trial.condition, 0, every_position=True)
     assert found.explained
     assert found.counterexample is None
-    assert found.off < 1e-9
+    assert found.hardening.off < 1e-9
     assert all(s.fidelity.value == s.accuracy.value == 1 for s in found.scores)
     assert [s.factor for s in found.scores] == [1, 2, 10]
     assert difference(MACHINES[name], found.machine, 7) is None
@@ -266,7 +266,8 @@ def test_random_machines_are_given_back(pdt):
         assert "too few distinct" in str(error) or "hardly ever" in str(error)
         return
     assert found.counterexample is None, str(pdt)
-    assert difference(pdt, found.machine, 6) is None, f"{pdt}\n\n{found.machine}"
+    told = Transducer(pdt.start, pdt.rules)  # a network does not say what it accepts
+    assert compare(told, found.machine).answer == "equal", f"{pdt}\n\n{found.machine}"
 
 
 # --- networks that are no machines --------------------------------------------------------------------------
@@ -277,8 +278,8 @@ def test_an_untrained_network_says_how_far_from_saturated_it_is():
     found = extract(initial(condition, 0), condition, 0, strings=60)
     if found.machine is None:
         assert "too far from saturated" in found.sentence
-        assert f"{found.off:.3f}" in found.sentence
-    assert found.off > 0.1
+        assert f"{found.hardening.off:.3f}" in found.sentence
+    assert found.hardening.off > 0.1
     assert not found.explained
 
 
@@ -304,6 +305,45 @@ def test_a_counterexample_is_one():
         told = outputs(made.network, trial.condition, [tasks.find("formula").example(word)])[0]
         assert (*told, *[""] * len(word))[position] == theirs
         assert ours != theirs
+
+
+def test_a_machine_of_many_rules_is_given_back():
+    """More than 64 groups of states; and where fewer states are asked for than it has, that is said."""
+    rng = np.random.default_rng(1)
+    names = [f"q{k}" for k in range(6)]
+
+    def rule(q, x, pop, push):
+        return Rule(q, x, pop, names[rng.integers(6)], ("xyz"[rng.integers(3)],), push)
+
+    rules = [rule(q, x, "", ("ABCDE"[rng.integers(5)],)) for q in names for x in "ab"]
+    rules += [rule(q, x, s, ()) for q in names for x in "cd" for s in "ABCDE"]
+    pdt = Transducer("q0", rules)
+    made, trial = compile_task(pdt, str(pdt))
+    assert made.network.hidden_size > 64
+    found = extract(made.network, trial.condition, 0, states=6, symbols=5)
+    assert compare(pdt, found.machine).answer == "equal"
+    assert found.agreed >= 369
+    assert "with 95 % confidence 99 % of such strings do" in found.sentence
+    less = extract(made.network, trial.condition, 0, states=3)
+    assert not less.explained
+    assert "--states" in less.sentence
+
+
+def test_a_soft_network_says_what_is_between():
+    """Reversal with strengths of 0.4 and 0.6 in place of 0 and 1: whole at no threshold."""
+    made, trial = compile_task(MACHINES["reversal"], "reversal", controller="linear", buffered=False)
+    heads = made.network.cell.heads
+    with torch.no_grad():
+        for name in ("u", "d"):
+            heads.weight[heads.rows(name)] *= 0.4 / made.gain
+            heads.bias[heads.rows(name)] *= 0.4 / made.gain
+    found = extract(made.network, trial.condition, 0, strings=60)
+    assert found.machine is None
+    assert "too far from saturated" in found.sentence
+    assert found.hardening.off == pytest.approx(0.4, abs=0.05)
+    assert set(found.hardening.between) == {"u", "d"}
+    assert "100% of pops (around 0." in found.sentence and "% at 2 times" in found.sentence
+    assert found.as_dict()["hardening"]["degrees"].keys() == {2, 4, 8, 16}
 
 
 @pytest.mark.parametrize("size", ["states", "symbols", "strings"])

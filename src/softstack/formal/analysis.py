@@ -143,6 +143,9 @@ def problems(machine: Transducer) -> list[str]:
     heads = reachable(machine)
     states = {state for state, _ in heads}
     said = [f"state {q} cannot be reached from the start" for q in machine.states if q not in states]
+    if machine.accepting != machine.states:
+        names = ", ".join(machine.accepting) or "no state"
+        said.append(f"it accepts in {names} only, and a network says nothing of that: write what tells it")
     pushed = {symbol for rule in machine.rules for symbol in new_symbols(rule)} | {BOTTOM}
     for rule in machine.rules:
         if rule.state not in states:

@@ -26,7 +26,13 @@ def farthest_first(points: Points, most: int, radius: float) -> tuple[Points, fl
 
 def assign(points: Points, centres: Points) -> NDArray[np.int64]:
     """The nearest centre of each point."""
-    which: NDArray[np.int64] = np.stack([distances(points, centre) for centre in centres]).argmin(0)
+    nearest = distances(points, centres[0])
+    which = np.zeros(len(points), np.int64)
+    for k, centre in enumerate(centres[1:], 1):
+        gaps = distances(points, centre)
+        closer = gaps < nearest
+        which[closer] = k
+        nearest[closer] = gaps[closer]
     return which
 
 

@@ -1,9 +1,10 @@
 """§3: from a deterministic PDT to the weights of a network that computes it. docs/compile.md derives them.
 
-The LSTM has one hidden unit for each move of the machine, and one that is on from the first step. A unit's
-input gate is the AND of what its move needs: the state, which is the sum of the units that lead to it, the
-symbol at the front of the input, and the symbol on top of the stack. Its cell forgets at every step, so that
-c is 1 in the unit of the move just made and 0 elsewhere, and each head is an OR of units.
+The LSTM has one hidden unit for each move of the machine, or for several that do the same, and one that is on
+from the first step. A unit's input gate is the AND of what its move needs: the state, which is the sum of the
+units that lead to it, the symbol at the front of the input, and the symbol on top of the stack. Its cell
+forgets at every step, so that c is 1 in the unit of the move just made and 0 elsewhere, and each head is an
+OR of units.
 """
 
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from softstack.errors import BadInput, unknown
 from softstack.formal import saturation
 from softstack.formal.analysis import Steps, bound, problems
 from softstack.formal.linear import linear_heads
-from softstack.formal.moves import Move, moves
+from softstack.formal.moves import Unit, moves, units
 from softstack.formal.transducer import BOTTOM, Transducer
 from softstack.networks import StackRNN
 
@@ -93,14 +94,14 @@ def compiled(
     vectors = stack_codes(machine, codes)
     width = len(vectors[BOTTOM])
     T = steps(1) * length  # at least steps(length)
-    plan = moves(machine, waiting=buffered)
+    plan = units(moves(machine, waiting=buffered), share_tops=codes == "onehot")
     a = saturation.exact(T) if tolerance is None else saturation.within(T, tolerance)
-    units = len(plan) + 1
+    hidden = len(plan) + 1
     arguments = dict(
         input_size=len(inputs),
         output_size=len(outputs),
         controller=controller,
-        hidden_size=units if controller == "lstm" else 1,
+        hidden_size=hidden if controller == "lstm" else 1,
         memory="stack",
         memory_size=width,
         dtype=dtype,
@@ -114,7 +115,7 @@ def compiled(
         weight = 1
         if controller == "linear":
             weight = linear_heads(network.cell.heads, machine, inputs, outputs, vectors)
-        off = saturation.conditions_error(a, T, units, width * weight, dtype)
+        off = saturation.conditions_error(a, T, hidden, width * weight, dtype)
         if off > saturation.SLACK:
             raise BadInput(
                 f"with a tolerance of {tolerance} conditions can be off by {off:.2g}, and {saturation.SLACK} "
@@ -151,7 +152,7 @@ def written(machine: Transducer) -> tuple[str, ...]:
 def _gates(
     network: StackRNN | BufferedStackRNN,
     start: str,
-    plan: Sequence[Move],
+    plan: Sequence[Unit],
     inputs: Sequence[str],
     codes: dict[str, tuple[int, ...]],
     gain: float,
@@ -165,32 +166,38 @@ def _gates(
     new.fill_(gain)
     out.fill_(gain)
     into[live] = gain
-    for j, move in enumerate(plan):
-        constant = 0.5 - move.conditions
-        if move.after is not None:
-            heard[j, move.after] += gain / ON
+    stack = {symbol: len(inputs) + code.index(1) for symbol, code in codes.items() if sum(code) == 1}
+    for j, unit in enumerate(plan):
+        constant = 0.5 - unit.conditions
+        if unit.after is not None:
+            heard[j, unit.after] += gain / ON
         else:
             for k, other in enumerate(plan):
-                if other.next == move.state:
+                if other.move.next in unit.states:
                     heard[j, k] += gain / ON
-            if move.state == start:  # where the machine is before any move: every unit is 0, `live` too
+            if start in unit.states:  # where the machine is before any move: every unit is 0, `live` too
                 heard[j, live] -= gain / ON
                 constant += 1
-        if move.read:
-            seen[j, inputs.index(move.read)] += gain
-        if move.waits:
+        for symbol in unit.reads:
+            seen[j, inputs.index(symbol)] += gain
+        if unit.move.waits:
             seen[j, : len(inputs)] -= gain
             constant += 1
-        if move.top:
-            code = codes[move.top]
+        if len(unit.tops) == 1:
+            code = codes[unit.tops[0]]
             seen[j, len(inputs) :] += gain * (2 * torch.tensor(code).to(seen) - 1)
             constant += 1 - sum(code)
+        elif BOTTOM in unit.tops:  # one of these, as no other is there
+            seen[j, [place for symbol, place in stack.items() if symbol not in unit.tops]] -= gain
+            constant += 1
+        elif unit.tops:
+            seen[j, [stack[symbol] for symbol in unit.tops]] += gain
         into[j] = gain * constant
 
 
 def _heads(
     network: StackRNN | BufferedStackRNN,
-    plan: Sequence[Move],
+    plan: Sequence[Unit],
     outputs: Sequence[str],
     codes: dict[str, tuple[int, ...]],
     gain: float,
@@ -199,7 +206,7 @@ def _heads(
     heads = network.cell.heads
     heads.bias[: heads.rows("v").stop] = -gain / 2
     weight = {name: heads.weight[heads.rows(name)] for name in heads.sizes}  # each (rows, H)
-    for j, move in enumerate(plan):
+    for j, move in enumerate(unit.move for unit in plan):
         done = {"u": move.pops, "d": bool(move.push), "i": move.takes, "o": bool(move.write)}
         for name, does in done.items():
             if does and name in weight:

@@ -11,7 +11,10 @@ returns, and for many more. Where they do not, words are tried, short ones first
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from softstack.formal.analysis import bound
+from softstack.formal.minimal import minimised
 from softstack.formal.product import Product, Word
 from softstack.formal.running import Live
 from softstack.formal.transducer import Transducer
@@ -19,6 +22,7 @@ from softstack.words import counted
 
 WORK = 1_000_000  # symbols on the stacks of the configurations that are followed breadth first
 FACTS = 200_000  # that the product may find out
+SUFFIX = 8  # symbols that show where a move led
 
 
 class Difference(NamedTuple):
@@ -58,6 +62,9 @@ def compare(a: Transducer, b: Transducer, *, within_first: bool = False, drift: 
         bound(machine)  # refuses ε-moves without end
     product = Product(a, b, within_first, drift, FACTS)
     word = product.shortest()
+    if product.failed:  # it may be what is pushed and never looked at that drifts
+        product = Product(minimised(a), minimised(b), within_first, drift, FACTS)
+        word = product.shortest()
     if word is not None:
         return Comparison("different", _at(a, b, word), None, "both were run at once, as one machine")
     if not product.failed:
@@ -81,6 +88,27 @@ def difference(a: Transducer, b: Transducer, length: int) -> Difference | None:
         if tried is None or tried >= length:
             return None
     return None
+
+
+def covering(machine: Transducer, rng: np.random.Generator, suffixes: int = 3) -> list[Word]:
+    """Words that try every input symbol in every situation, state and top of the stack, that some input leads
+    to, where the machine can read it and where it cannot; a few symbols more show where that led."""
+    product = Product(machine, machine, False, 0, FACTS)
+    product.shortest()
+    words = []
+    for access in product.situations().values():
+        for symbol in machine.alphabet:
+            for _ in range(suffixes):
+                live = Live(machine)
+                live.settle()
+                for x in (*access, symbol):
+                    live.feed(x)
+                more: list[str] = []
+                while len(more) < SUFFIX and (choices := live.readable()):
+                    more.append(choices[rng.integers(len(choices))])
+                    live.feed(more[-1])
+                words.append((*access, symbol, *more))
+    return words
 
 
 def _by_length(

@@ -6,7 +6,7 @@ a row of a table, and rows become rules once states have been merged (`merging.p
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -65,9 +65,13 @@ def tabulate(seen: Sequence[Seen], states: Points | None, symbols: Points | None
     """
     acts: dict[Key, Counter[tuple[Act, int]]] = defaultdict(Counter)
     writes: dict[Key, Counter[tuple[bool, str]]] = defaultdict(Counter)
+    all_after = None if states is None else assign(np.concatenate([run.h for run in seen]), states) + 1
+    all_pushed = None if symbols is None else assign(np.concatenate([run.v for run in seen]), symbols)
+    end = 0
     for run in seen:
-        after = [START] * len(run.x) if states is None else (assign(run.h, states) + 1).tolist()
-        pushed = [EMPTY] * len(run.x) if symbols is None else assign(run.v, symbols).tolist()
+        begin, end = end, end + len(run.x)
+        after = [START] * len(run.x) if all_after is None else all_after[begin:end].tolist()
+        pushed = [EMPTY] * len(run.x) if all_pushed is None else all_pushed[begin:end].tolist()
         stack: list[int] = []
         state = START
         for t, x in enumerate(run.x):
@@ -110,13 +114,14 @@ def machine(table: Table, start: int = START, blank: str = "") -> Transducer:
     for state in order:
         rows = {(x, top): row for (q, x, top), row in table.items() if q == state}
         quiet = _quiet(state, rows, dead)
-        for top, row in quiet.items():
-            rules.append(_rule(names, letters, state, "", top, row))
         tops = {top for _, top in rows} - set(quiet)
+        if quiet and not tops and _alike(quiet.values()):
+            rules.append(_rule(names, letters, state, "", None, next(iter(quiet.values()))))
+        else:
+            rules += [_rule(names, letters, state, "", top, row) for top, row in quiet.items()]
         for x in sorted({x for x, _ in rows if x != END}):
             own = {top: rows[x, top] for top in sorted(tops) if (x, top) in rows and rows[x, top].act.take}
-            same = len({(row.act, row.write, row.next) for row in own.values()}) == 1
-            if not quiet and same and set(own) == tops and not any(row.act.pop for row in own.values()):
+            if not quiet and set(own) == tops and _alike(own.values()):
                 rules.append(_rule(names, letters, state, x, None, next(iter(own.values()))))
             else:
                 rules += [_rule(names, letters, state, x, top, row) for top, row in own.items()]
@@ -131,9 +136,16 @@ def _quiet(state: int, rows: Mapping[tuple[str, int], Row], dead: set[int]) -> d
         own = [row for (_, t), row in rows.items() if t == top]
         moves = [row for row in own if not (_still(row) and row.next in {state, *dead})]
         if moves and not any(row.act.take for row in own):
+            moves = [row for row in moves if row.asked] or moves
             most = Counter((row.act, row.write, row.next) for row in moves).most_common(1)[0][0]
             by_top[top] = next(row for row in moves if (row.act, row.write, row.next) == most)
     return by_top
+
+
+def _alike(rows: Collection[Row]) -> bool:
+    """Whether rows at different tops do the same and leave the top: they do it whatever lies there."""
+    same = len({(row.act, row.write, row.next) for row in rows}) == 1
+    return same and not any(row.act.pop for row in rows)
 
 
 def _still(row: Row) -> bool:

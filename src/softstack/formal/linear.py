@@ -49,7 +49,8 @@ def linear_heads(
         if weights is None:
             raise BadInput(
                 f"the head {name}{k if heads.sizes[name] > 1 else ''} of this machine is no threshold of one "
-                "weight a symbol, so that no linear controller computes it: use the lstm"
+                "weight for the input and one for the top of the stack, so that no linear controller with "
+                "one-hot codes on its stack computes it; one with other codes might: use the lstm"
             )
         of_symbol, of_top = weights
         row = heads.rows(name).start + k

@@ -1,6 +1,7 @@
 """States of a table merged where nothing that was seen tells them apart."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from softstack.formal.extraction import START, Row, Table
 
@@ -25,9 +26,7 @@ def merged(table: Table, evidence: int = 0) -> Table:
             other = _root(parent, other)
             if other == _root(parent, state) or _shared(rows[other], rows[state]) < evidence:
                 continue
-            tried = _join(rows, parent, other, state)
-            if tried is not None:
-                rows, parent = tried
+            if _join(rows, parent, other, state):
                 break
         else:
             kept.append(state)
@@ -71,11 +70,9 @@ def _shared(a: Rows, b: Rows) -> int:
     return len(both) if all(_compatible(a[key], b[key]) for key in both) else -1
 
 
-def _join(
-    rows: dict[int, Rows], parent: dict[int, int], a: int, b: int
-) -> tuple[dict[int, Rows], dict[int, int]] | None:
-    """Both as one, with all that then must be one; None where they differ."""
-    rows, parent = {state: dict(own) for state, own in rows.items()}, dict(parent)
+def _join(rows: dict[int, Rows], parent: dict[int, int], a: int, b: int) -> bool:
+    """Both as one, with all that then must be one; False, and nothing is changed, where they differ."""
+    undo: list[Callable[[], object]] = []
     pairs = [(a, b)]
     while pairs:
         a, b = (_root(parent, state) for state in pairs.pop())
@@ -83,16 +80,22 @@ def _join(
             continue
         if b == START:
             a, b = b, a
+        undo.append(partial(parent.__setitem__, b, b))
+        undo.append(partial(rows.__setitem__, b, rows[b]))
         parent[b] = a
         for key, row in rows[b].items():
             there = rows[a].get(key)
             if there is None:
+                undo.append(partial(rows[a].pop, key))
                 rows[a][key] = row
                 continue
             if not _compatible(there, row):
-                return None
+                for step in reversed(undo):
+                    step()
+                return False
             if row.asked and not there.asked:
+                undo.append(partial(rows[a].__setitem__, key, there))
                 rows[a][key] = row._replace(next=there.next)
             pairs.append((there.next, row.next))
         rows[b] = {}
-    return rows, parent
+    return True

@@ -59,18 +59,18 @@ class Product:
         self.alphabet = tuple(dict.fromkeys([*a.alphabet, *b.alphabet]))
         self.within_first, self.most = within_first, most
         self.drift = drift + max((len(r.push) for r in (*a.rules, *b.rules)), default=0)
+        first, second = (Side(machine.start, (BOTTOM,), False) for machine in self.machines)
+        self.start = Node(first, second, 0, ())
         self.failed = ""  # why nothing was decided
         self.lengths: dict[Fact, int] = {}
         self.reasons: dict[Fact, tuple[Fact | None, str, Fact | None]] = {}  # before, symbol, and a detour
 
     def shortest(self) -> Word | None:
         """A shortest word that tells the machines apart; None if there is none, or `failed` says why not."""
-        first, second = (Side(machine.start, (BOTTOM,), False) for machine in self.machines)
-        start = Node(first, second, 0, ())
-        differences = self._saturate(start)
+        differences = self._saturate(self.start)
         if self.failed:
             return None
-        distance = self._distances(start)
+        distance = self._distances(self.start)
         best = min(
             (
                 (distance[fact[0]][0] + self.lengths[fact] + len(last), fact, last)
@@ -85,12 +85,28 @@ class Product:
         if length > LONGEST:
             self.failed = f"the shortest word that does has {length:,} symbols"
             return None
+        return self._access(fact, distance) + last
+
+    def situations(self) -> dict[tuple[str, str], Word]:
+        """A shortest word that leads the first machine to each state and top in which it rests."""
+        distance = self._distances(self.start)
+        shortest: dict[tuple[str, str], tuple[int, Fact]] = {}
+        for fact, length in self.lengths.items():
+            side, total = fact[1].first, distance[fact[0]][0] + length
+            if fact[1].rests and total < shortest.get((side.state, side.pile[-1]), (total + 1, fact))[0]:
+                shortest[side.state, side.pile[-1]] = total, fact
+        return {
+            head: self._access(fact, distance) for head, (total, fact) in shortest.items() if total <= LONGEST
+        }
+
+    def _access(self, fact: Fact, distance: dict[Node, tuple[int, Fact | None]]) -> Word:
+        """A shortest word that leads from the start to the node of a fact."""
         words = [self._word(fact)]
         entry = fact[0]
         while (caller := distance[entry][1]) is not None:
             words.append(self._word(caller))
             entry = caller[0]
-        return (*(symbol for word in reversed(words) for symbol in word), *last)
+        return tuple(symbol for word in reversed(words) for symbol in word)
 
     def _saturate(self, start: Node) -> list[tuple[Fact, Word]]:
         """Every fact; those from which the machines differ, with the symbols after which they do."""

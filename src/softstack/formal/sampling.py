@@ -28,6 +28,8 @@ String = tuple[str, ...]
 TABLE_BUDGET = 1 << 17  # concatenations (of 100 symbols) spent on tables for sampling: some 50 ms
 LIST_BUDGET = 1 << 22  # the same for listing every string: some seconds, and 500 MB
 PATIENCE = 1000  # derivations drawn for each string kept, beyond which a sample of strings is given up
+GLANCE = 20  # derivations after which it is given up if every string has more than HOPELESS of them
+HOPELESS = 10**9
 
 
 def count_derivations(grammar: Grammar, depth: int) -> int:
@@ -122,7 +124,7 @@ def _thinned(
 ) -> list[str]:
     """n of the strings drawn, each kept with probability one in its number of derivations."""
     kept: list[str] = []
-    draws, expected = 0, 0.0
+    draws, expected, fewest = 0, 0.0, 0
     while len(kept) < n:
         w = draw()
         ways = number(w)
@@ -130,7 +132,9 @@ def _thinned(
             kept.append(w)
         draws += 1
         expected += 1 / ways
-        if draws >= PATIENCE and expected * PATIENCE < draws:
+        fewest = min(fewest or ways, ways)
+        hopeless = draws == GLANCE and fewest > HOPELESS
+        if hopeless or (draws >= PATIENCE and expected * PATIENCE < draws):
             raise BadInput(
                 f"strings have too many derivations here, and {expected / draws:.0e} of those drawn could be"
                 " kept for a uniform sample: ask for shorter strings, or write an unambiguous grammar"

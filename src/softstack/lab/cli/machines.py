@@ -52,7 +52,9 @@ def compile(
     out
         where run directories go
     """
-    transducer, own_task = machines.find(machine)
+    transducer, own_task, note = machines.speaking(*machines.find(machine))
+    if note:
+        say(note)
     compilation, trial = machines.compile_task(
         transducer,
         task or own_task,

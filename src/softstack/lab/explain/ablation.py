@@ -3,6 +3,7 @@
 Each edit changes what a step starts from, or what the controller does in it; the loop is the networks' own.
 """
 
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import torch
@@ -48,16 +49,41 @@ def nearest_alone(memory: Memory) -> Edit | None:
     return Edit(state=lambda state: state._replace(memory=nearest(state.memory)))
 
 
-def hardened(memory: Memory) -> Edit:
-    """Strengths made 0 or 1, and the likeliest of several actions made certain."""
+def hardened(memory: Memory, thresholds: Mapping[str, float] | None = None) -> Edit:
+    """Strengths made 0 or 1, and the likeliest of several actions made certain. A strength is 1 above its
+    threshold, by default a half."""
+    levels = thresholds or {}
 
-    def harden(actions: Actions) -> Actions:
-        heads: list[Head] = list(memory.heads.values())
-        parts = [head.hardened(part) for head, part in zip(heads, actions.instructions, strict=True)]
-        i, o = (part if part is None else Strength().hardened(part) for part in (actions.i, actions.o))
-        return actions._replace(instructions=type(actions.instructions)(*parts), i=i, o=o)
+    def harden(name: str, head: Head, part: Tensor) -> Tensor:
+        if isinstance(head, Strength) and name in levels:
+            return (part > levels[name]).to(part.dtype)
+        return head.hardened(part)
 
-    return Edit(actions=harden)
+    return _on_strengths(memory, harden)
+
+
+def steeper(memory: Memory, factor: float) -> Edit:
+    """Strengths as if their pre-activations were `factor` times as large."""
+
+    def steepen(name: str, head: Head, part: Tensor) -> Tensor:
+        if not isinstance(head, Strength):
+            return part
+        return torch.sigmoid(factor * torch.logit(part.double(), eps=1e-12)).to(part.dtype)
+
+    return _on_strengths(memory, steepen)
+
+
+def _on_strengths(memory: Memory, change: Callable[[str, Head, Tensor], Tensor]) -> Edit:
+    heads: dict[str, Head] = dict(memory.heads)
+
+    def changed(actions: Actions) -> Actions:
+        parts = zip(heads.items(), actions.instructions, strict=True)
+        instructions = [change(name, head, part) for (name, head), part in parts]
+        buffers = {"i": actions.i, "o": actions.o}
+        i, o = (None if part is None else change(name, Strength(), part) for name, part in buffers.items())
+        return actions._replace(instructions=type(actions.instructions)(*instructions), i=i, o=o)
+
+    return Edit(actions=changed)
 
 
 def edits(memory: Memory) -> dict[str, Edit]:

@@ -8,6 +8,7 @@ import torch
 
 from softstack.errors import BadInput, unknown
 from softstack.formal.compiler import Compiled, compiled
+from softstack.formal.recognising import is_recogniser, with_verdicts
 from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
 from softstack.lab.runs import store
@@ -34,6 +35,16 @@ def find(name: str) -> tuple[Transducer, str]:
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from None
     return machine, str(machine)
+
+
+def speaking(machine: Transducer, task: str) -> tuple[Transducer, str, str]:
+    """A machine and its task as a network can be them, and a sentence where that is not the machine as it is:
+    a recogniser writes its verdicts."""
+    if not is_recogniser(machine):
+        return machine, task, ""
+    told = with_verdicts(machine)
+    sentence = "the machine writes nothing and accepts: the network writes 1 after each symbol where it does"
+    return told, str(told) if task == str(machine) else task, f"{sentence}, and 0 elsewhere"
 
 
 def compile_task(

@@ -7,6 +7,7 @@ the networks themselves, and counts only if it tells them apart too.
 from typing import NamedTuple
 
 from softstack.formal.equivalence import Comparison, compare
+from softstack.formal.recognising import is_recogniser, with_verdicts
 from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
 from softstack.lab.explain.ablation import Network
@@ -52,9 +53,12 @@ def equal(first: Party, second: Party, *, within_first: bool = False) -> Compari
     if first.machine is None or second.machine is None:
         which = "the first" if first.machine is None else "the second"
         return Comparison("undecided", None, 0, f"no machine explains {which}")
-    answer = compare(first.machine, second.machine, within_first=within_first)
+    machines = [first.machine, second.machine]
+    networks = first.network is not None or second.network is not None
+    if networks:  # what they accept is heard only where they write it
+        machines = [with_verdicts(m) if is_recogniser(m) else Transducer(m.start, m.rules) for m in machines]
+    answer = compare(*machines, within_first=within_first)
     word = () if answer.difference is None else answer.difference.word
-    networks = [party for party in (first, second) if party.network is not None]
     if word and networks and first.says(word) == second.says(word):
         reason = f"at {' '.join(word)} a network does not say what the machine read off it says"
         return Comparison("undecided", None, len(word) - 1, reason)

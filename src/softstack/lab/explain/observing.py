@@ -1,0 +1,128 @@
+"""What a network with whole strengths is seen to do, step by step, and how far from whole it is by itself."""
+
+from collections.abc import Sequence
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from softstack.buffered import BufferedStackRNN
+from softstack.cell import Edit
+from softstack.formal.extraction import END, Seen
+from softstack.lab import tasks
+from softstack.lab.explain.ablation import NOTHING, Network, edits, hardened, run, steeper
+from softstack.lab.explain.fidelity import Share, agreement, inputs, outputs
+from softstack.lab.tasks.data import Example
+from softstack.lab.training.conditions import Condition
+
+STAYS = 0.9  # share of answers that must stay when strengths are made whole
+LEVELS = (0.15, 0.3, 0.5, 0.7, 0.85)  # thresholds that are tried
+DEGREES = (2, 4, 8, 16)
+BETWEEN = (0.1, 0.9)  # a strength that is neither
+
+
+class Hardening(NamedTuple):
+    """How strengths become 0 or 1."""
+
+    thresholds: dict[str, float]  # of each strength; above it is 1
+    stays: Share  # symbols of the output that are the same then
+    off: float  # how far strengths are from 0 or 1, on average
+    degrees: dict[int, float]  # how many stay where pre-activations are so many times as large
+    between: dict[str, tuple[float, float]]  # of each strength the share that is neither, and its median
+
+    def __str__(self) -> str:
+        names = {"u": "pops", "d": "pushes", "i": "takes", "o": "gives"}
+        parts = [
+            f"{share:.0%} of {names.get(name, name)} (around {middle:.2f})"
+            for name, (share, middle) in self.between.items()
+            if share > 0.01
+        ]
+        steps = ", ".join(f"{share:.0%} at {degree} times" for degree, share in self.degrees.items())
+        low, high = BETWEEN
+        return (
+            f"strengths are {self.off:.3f} from 0 or 1 on average; between {low} and {high} lie "
+            f"{', '.join(parts) or 'none'}; with gates made steeper by degrees there stay {steps or 'all'}"
+        )
+
+
+def harden(
+    network: Network, condition: Condition, strings: Sequence[Example], every_position: bool
+) -> Hardening:
+    """Halves as thresholds, if enough answers stay; otherwise those with which most do."""
+    memory = network.cell.memory
+    own = outputs(network, condition, strings)
+    x, sizes = inputs(network, condition, strings)
+    plain = run(network, x, edits(memory)[NOTHING], sizes).trace
+
+    def stay(edit: Edit) -> Share:
+        return agreement(outputs(network, condition, strings, edit), own, strings, every_position).symbols
+
+    strengths = {"u": plain.u, "d": plain.d, **({"i": plain.i, "o": plain.o} if condition.buffered else {})}
+    live = torch.arange(plain.x.shape[1]) < _steps(network, sizes).unsqueeze(1)
+    values = {name: s[live] for name, s in strengths.items()}
+    off = float(torch.cat([(s - s.round()).abs() for s in values.values()]).mean())
+    halves = dict.fromkeys(values, 0.5)
+    stays = stay(hardened(memory, halves))
+    if stays.value >= STAYS:
+        return Hardening(halves, stays, off, {}, {})
+    best, most = halves, stays
+    for u, d in product(LEVELS, LEVELS):
+        thresholds = {**halves, "u": u, "d": d}
+        share = stay(hardened(memory, thresholds))
+        if share.value > most.value:
+            best, most = thresholds, share
+    degrees = {degree: stay(steeper(memory, degree)).value for degree in DEGREES}
+    return Hardening(best, most, off, degrees, {name: _between(s) for name, s in values.items()})
+
+
+def _between(strengths: Tensor) -> tuple[float, float]:
+    neither = strengths[(strengths > BETWEEN[0]) & (strengths < BETWEEN[1])]
+    share = len(neither) / max(1, len(strengths))
+    return share, float(neither.median()) if len(neither) else 0.0
+
+
+def _steps(network: Network, sizes: Tensor) -> Tensor:
+    steps = network.steps if isinstance(network, BufferedStackRNN) else int
+    return torch.tensor([steps(int(size)) for size in sizes])
+
+
+def observe(
+    network: Network,
+    condition: Condition,
+    strings: Sequence[Example],
+    every_position: bool,
+    thresholds: dict[str, float],
+) -> list[Seen]:
+    """What the network does on strings with its strengths made whole."""
+    alphabet = tasks.find(condition.task).alphabet
+    x, sizes = inputs(network, condition, strings)
+    trace = run(network, x, hardened(network.cell.memory, thresholds), sizes).trace
+    remembers = bool(network.cell.core.init((1,), x))
+    lost = int(condition.buffered and condition.discard_first)
+    seen: list[Seen] = []
+    for b, (example, steps) in enumerate(zip(strings, _steps(network, sizes).tolist(), strict=True)):
+        scored = [every_position or target is not None for target in example.target]
+        give = trace.o[b, :steps].bool()
+        places = (give.cumsum(0) - 1 - lost).tolist()
+        most, letter = trace.x[b, :steps].max(-1)
+        seen.append(
+            Seen(
+                x=[
+                    alphabet[k] if m > 0.5 else END
+                    for m, k in zip(most.tolist(), letter.tolist(), strict=True)
+                ],
+                pop=trace.u[b, :steps].bool().numpy(),
+                push=trace.d[b, :steps].bool().numpy(),
+                take=trace.i[b, :steps].bool().numpy(),
+                give=give.numpy(),
+                v=trace.v[b, :steps].double().numpy(),
+                h=(trace.h[b, :steps] if remembers else trace.h[b, :steps, :0]).double().numpy(),
+                write=[alphabet[k] for k in trace.y[b, :steps].argmax(-1).tolist()],
+                scored=np.array(
+                    [every_position or p >= len(scored) or (p >= 0 and scored[p]) for p in places]
+                ),
+            )
+        )
+    return seen
