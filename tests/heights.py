@@ -107,16 +107,16 @@ def stack_gradients(
     bottom = torch.where(live, H - 1, torch.inf)  # where the window of each read ends
     tops, same = stack_tops(L, H, after), torch.eye(N, dtype=torch.bool)
     w = torch.where(after | same, (tops - torch.maximum(L, bottom.unsqueeze(1))).clamp(min=0), 0.0)
-    below = nearest((L < L.unsqueeze(1)) & after)  # what lies right below L_t
-    level = nearest((L <= L.unsqueeze(1)) & after)
+    below = nearest((L.unsqueeze(1) > L) & after)  # what lies right below L_t
+    level = nearest((L.unsqueeze(1) >= L) & after)
     tie = of(L, level, -1.0) == L
     open_ = ((L > 0) & ~tie & (u > 0)).double()  # a cell was taken in part
-    follows = following((L <= L.unsqueeze(1)) & after.T)  # who pops as far as L_t
+    follows = following((L.unsqueeze(1) >= L) & after.T)  # who pops as far as L_t
 
-    last = nearest((L <= bottom.unsqueeze(1)) & (after | same))  # the cell where a window ends
+    last = nearest((bottom.unsqueeze(1) >= L) & (after | same))  # the cell where a window ends
     through = (rows_of(V, last) * g).sum(1) * torch.where(of(L, last, 0.0) == bottom, 0.5, 1.0)
     through = torch.where(live, through, 0.0)
-    own = torch.where(live & (L >= bottom), (V * g).sum(1) - through, 0.0)
+    own = torch.where(live & (bottom <= L), (V * g).sum(1) - through, 0.0)
 
     floor = of(L, below, -1.0)  # L of the cell below
     within = (after & (tops > L)) | same  # the cell below L_c ends there at time t
@@ -175,10 +175,10 @@ def queue_gradients(
     through = torch.where(live, through, 0.0)
     along = (V * g).sum(1)
     own = torch.where(end <= front + 1, along - through, 0.0)
-    own = torch.where(d > 0, own, torch.where(A < front + 1, along, along / 2))
+    own = torch.where(d > 0, own, torch.where(front + 1 > A, along, along / 2))
     own = torch.where(live, own, 0.0)
 
-    full = (after & (F < end) & (end <= F + 1) & (d > 0)).double()
+    full = (after & (end > F) & (end <= F + 1) & (d > 0)).double()
     direct = (V * (full.T @ g)).sum(1) - full.T @ through
     emptied = following((front >= end.unsqueeze(1)) & after.T & live)
     whole = of(end, head, 0.0) <= front + 1

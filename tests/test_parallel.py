@@ -1,4 +1,4 @@
-"""The theorem of docs/parallel.md against the reference: reads, final strengths and gradients, ties included."""
+"""The theorem of docs/parallel.md against the reference: reads, strengths and gradients, ties included."""
 
 import pytest
 import torch
