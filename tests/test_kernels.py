@@ -27,7 +27,7 @@ INTERPRETED = not torch.cuda.is_available()  # the kernels of the GPU, on the CP
 DEVICE = {"cpu": "cpu", "gpu": "cpu" if INTERPRETED else "cuda"}
 # B, T, slots before the first step, m
 SIZES = [(1, 1, 0, 1), (3, 2, 0, 2), (2, 3, 2, 31), (2, 33, 7, 3), (1, 63, 1, 2), (1, 500, 0, 1)]
-SHORT = [(1, 1, 0, 1), (2, 6, 3, 3), (5, 2, 2, 2)]
+SHORT = [(1, 1, 0, 1), (2, 6, 3, 3), (5, 2, 2, 2), (1, 49, 3, 17)]  # interpreted, a tile has 16 indices
 
 
 @pytest.fixture(autouse=True)
