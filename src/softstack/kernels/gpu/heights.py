@@ -48,7 +48,7 @@ def last_of(x, BLOCK: tl.constexpr):
     return tl.sum(tl.where(tl.arange(0, BLOCK) == BLOCK - 1, x, 0), 0)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["N", "T"])
 def heights_kernel(
     u, d, s0, lengths, low, high, front, s, bad, N, T, m,
     LIFO: tl.constexpr, GRID: tl.constexpr, BLOCK: tl.constexpr, M: tl.constexpr,
@@ -115,7 +115,7 @@ def heights_kernel(
         tl.store(bad + b * m + column + k, tl.zeros_like(k) + first_bad, mask=column + k < m)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["N", "T", "B", "chunks"])
 def resolve_kernel(
     low, below, follows, opened, direct, parts, E, gates, pointers, N, T, B, lengths, chunks,
     LIFO: tl.constexpr, BLOCK: tl.constexpr,

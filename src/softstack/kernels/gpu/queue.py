@@ -11,7 +11,7 @@ from softstack.kernels.gpu.heights import BIG, NOTHING
 from softstack.kernels.gpu.tiles import chosen, following, incoming, previous, product, vectors
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["N", "T", "tiles"])
 def tiles_kernel(begin, end, front, starts, fronts, stops, N, T, tiles, TILE: tl.constexpr):
     """Of each tile: where its items begin, its first front, and as a negative number the last one."""
     b = (tl.program_id(0) // tiles).to(tl.int64)
@@ -24,7 +24,7 @@ def tiles_kernel(begin, end, front, starts, fronts, stops, N, T, tiles, TILE: tl
     tl.store(stops + tl.program_id(0), -last)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["N", "T", "tiles"])
 def reads_kernel(
     V, begin, end, front, starts, r, bad, N, T, m, tiles,
     TILE: tl.constexpr, M: tl.constexpr, REAL: tl.constexpr, PRECISION: tl.constexpr,
@@ -81,7 +81,7 @@ def beyond(x, bound, start, stop, EQUAL: tl.constexpr):
     return start
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["N", "T", "tiles"])
 def links_kernel(
     V, u, d, gr, gs, lengths, begin, end, front, heads, emptied, opened, through, own, direct, follows,
     N, T, m, tiles, TILE: tl.constexpr, M: tl.constexpr, REAL: tl.constexpr,
@@ -135,7 +135,7 @@ def links_kernel(
     tl.store(direct + at + t, to_head, mask=t < N)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["N", "T", "B", "tiles"])
 def items_kernel(
     V, gr, begin, end, front, fronts, stops, through, gV, parts, N, T, B, m, tiles,
     TILE: tl.constexpr, M: tl.constexpr, REAL: tl.constexpr, PRECISION: tl.constexpr,
@@ -180,7 +180,7 @@ def items_kernel(
     tl.store(parts + (chunk * B + b) * N + i, to_own, mask=i < N)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["N", "T", "B", "blocks", "chunks"])
 def finish_kernel(
     s0, lengths, begin, end, heads, emptied, opened, own, parts, E, gs, gu, gd, gs0, N, T, B, blocks, chunks,
     BLOCK: tl.constexpr,

@@ -5,6 +5,7 @@ end of the backward pass what follows from what. All that touches vectors goes t
 once: `stack.py` and `queue.py`. Nothing depends on the order in which programs run.
 """
 
+import math
 import os
 from typing import NamedTuple
 
@@ -50,7 +51,15 @@ class Geometry(NamedTuple):
     high: torch.Tensor
     third: torch.Tensor  # a stack's `top`, a queue's `front`
     fourth: torch.Tensor  # a stack's `sill`
-    of_tiles: torch.Tensor  # (3, B, tiles)
+    of_tiles: list[torch.Tensor]  # three of (B, tiles)
+
+
+def room(like, count, dtype, *shape):
+    """So many tensors of a shape in one piece of memory, each beginning at a multiple of 128 bytes: Triton
+    compiles again for what is not aligned."""
+    size = math.prod(shape)
+    memory = like.new_empty(count, triton.cdiv(size, 32) * 32, dtype=dtype)
+    return [memory[k, :size].view(shape) for k in range(count)]
 
 
 def real(V):
@@ -62,8 +71,8 @@ def geometry(steps, lifo, cut, s, bad):
     """Out: s, the strengths at the end, and bad (B, m), the first index of what is not a number."""
     (B, N, m), T = steps.V.shape, steps.u.shape[1]
     count = triton.cdiv(N, cut.TILE)
-    low, high, third, fourth = steps.u.new_empty(4, B, N, dtype=torch.float64)
-    of_tiles = steps.u.new_empty(3, B, count, dtype=torch.float64)
+    low, high, third, fourth = room(steps.u, 4, torch.float64, B, N)
+    of_tiles = room(steps.u, 3, torch.float64, B, count)
     heights.heights_kernel[(B,)](
         steps.u, steps.d, steps.s0, steps.lengths, low, high, third, s, bad, N, T, m,
         LIFO=lifo, GRID=GRIDS[real(steps.V)], M=128, **block_of(N),
@@ -93,7 +102,7 @@ def forward(steps, lifo, r, s, log):
     bad = steps.lengths.new_empty(B, m, dtype=torch.int32)
     with torch.cuda.device_of(r):
         low, high, third, fourth, of_tiles = geometry(steps, lifo, cut, s, bad)
-        count = of_tiles.shape[2]
+        count = of_tiles[0].shape[1]
         grid = (B * count, triton.cdiv(m, cut.M))
         options = dict(
             TILE=cut.TILE, M=cut.M, REAL=names_of(dtype), PRECISION=PRECISIONS[dtype], num_warps=cut.num_warps
@@ -120,9 +129,9 @@ def backward(steps, lifo, s, log, gr, gs, gV, gu, gd):
     with torch.cuda.device_of(gV):
         bad = lengths.new_empty(B, m, dtype=torch.int32)
         low, high, third, fourth, of_tiles = geometry(steps, lifo, cut, torch.empty_like(s), bad)
-        count = of_tiles.shape[2]
-        neighbours, follows, opened, gates, pointers = lengths.new_empty(5, B, N, dtype=torch.int32)
-        through, own, direct, E = u.new_empty(4, B, N, dtype=torch.float64)
+        count = of_tiles[0].shape[1]
+        neighbours, follows, opened, gates, pointers, emptied = room(u, 6, torch.int32, B, N)
+        through, own, direct, E = room(u, 4, torch.float64, B, N)
         parts = u.new_empty(chunks, B, N, dtype=torch.float64)
         grid, name = (B * count,), names_of(dtype)
         of_links = dict(TILE=cut.TILE, M=min(32, cut.M), REAL=name, num_warps=cut.num_warps)
@@ -160,7 +169,6 @@ def backward(steps, lifo, s, log, gr, gs, gV, gu, gd):
                 **of_blocks,
             )
             return
-        emptied = lengths.new_empty(B, N, dtype=torch.int32)
         queue.links_kernel[grid](
             V, u, d, gr, gs, lengths, low, high, third, neighbours, emptied, opened, through, own, direct,
             follows, N, T, m, count, **of_links,

@@ -13,7 +13,7 @@ from softstack.kernels.gpu.heights import BIG, NOTHING
 from softstack.kernels.gpu.tiles import chosen, following, incoming, lowest, previous, product, vectors
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["N", "T", "tiles"])
 def tiles_kernel(low, high, top, sill, floors, reaches, N, T, tiles, TILE: tl.constexpr):
     """`floors`, and `reaches`: the lowest height that a tile pops or reads."""
     b = (tl.program_id(0) // tiles).to(tl.int64)
@@ -44,7 +44,7 @@ def own_tops(L, H, t, TILE: tl.constexpr, ITEMS_FIRST: tl.constexpr):
         return tl.minimum(H[None, :], tl.associative_scan(pops, 0, lowest))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["N", "T", "tiles"])
 def reads_kernel(
     V, low, high, top, sill, floors, r, bad, N, T, m, tiles,
     TILE: tl.constexpr, M: tl.constexpr, REAL: tl.constexpr, PRECISION: tl.constexpr,
@@ -95,7 +95,7 @@ def asked(L, bottom, there, under, level, last):
     return tl.max(tl.maximum(height, window), 0)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["N", "T", "tiles"])
 def links_kernel(
     V, u, gr, gs, low, high, floors, below, follows, opened, through, own, direct, N, T, m, tiles,
     TILE: tl.constexpr, M: tl.constexpr, REAL: tl.constexpr,
@@ -164,7 +164,7 @@ def links_kernel(
     tl.store(own + at + t, tl.where(live & (bottom <= L), along - to_last, 0), mask=t < N)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["N", "T", "B", "tiles"])
 def items_kernel(
     V, gr, low, high, top, sill, floors, reaches, below, through, gV, parts, N, T, B, m, tiles,
     TILE: tl.constexpr, M: tl.constexpr, REAL: tl.constexpr, PRECISION: tl.constexpr,
@@ -223,7 +223,7 @@ def items_kernel(
     tl.store(parts + (chunk * B + b) * N + i, tl.where(under >= 0, to_below, 0), mask=i < N)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["N", "T", "blocks"])
 def finish_kernel(
     s0, lengths, low, below, opened, own, E, gs, gu, gd, gs0, N, T, blocks, BLOCK: tl.constexpr
 ):  # fmt: skip

@@ -72,7 +72,7 @@ def following(floors, tile, height, tiles, EQUAL: tl.constexpr):
     return hit
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["N", "T", "tiles"])
 def spread_kernel(r, bad, N, T, m, tiles, TILE: tl.constexpr, M: tl.constexpr):
     """What is not a number shows in every read from index bad (m) on."""
     b = (tl.program_id(0) // tiles).to(tl.int64)
