@@ -14,7 +14,7 @@ SOURCE = Path(__file__).parent.parent / "src"
 # Each part of the library imports only parts that stand before it; "" is softstack/__init__.py.
 PARTS = [
     "errors", "words", "kernels", "checks", "memory", "buffers", "controllers", "cell", "fit", "trace",
-    "fused", "networks", "viewer", "formal", "", "lab", "__main__",
+    "fused", "networks", "layer", "viewer", "formal", "", "lab", "__main__",
 ]  # fmt: skip
 # So do the packages of the laboratory.
 ROOMS = ["tasks", "plugins", "training", "runs", "sweeps", "reports", "explain", "cli"]

@@ -3,6 +3,7 @@
 from softstack.cell import Actions, Edit, StackCell, State
 from softstack.controllers import CONTROLLERS, Heads
 from softstack.errors import BadInput
+from softstack.layer import StackLayer
 from softstack.memory import (
     MEMORIES,
     Choice,
@@ -47,6 +48,7 @@ __all__ = [
     "Scores",
     "Stack",
     "StackCell",
+    "StackLayer",
     "StackRNN",
     "State",
     "Strength",

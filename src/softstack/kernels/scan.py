@@ -131,5 +131,5 @@ def scan(
     )
     r, V, s, *_ = Scan.apply(*tensors, lengths, lifo, backend)  # type: ignore[no-untyped-call]  # torch's apply
     if v.dtype in HALVES:
-        r, V, s = (x.to(v.dtype) for x in (r, V, s))
+        r, V, s = r.to(v.dtype), V.to(v.dtype), s.to(u.dtype)
     return (r, V, s) if v.ndim == 3 else (r.squeeze(0), V.squeeze(0), s.squeeze(0))
