@@ -98,6 +98,25 @@ def test_scans(kernel, memory, kind, dtype, ragged, generator):
         agree(ours, scanned(reference, "reference", given, state, coefficients, lengths))
 
 
+@pytest.mark.parametrize("kernel", ["cpu"] if INTERPRETED else DEVICE)
+@pytest.mark.parametrize("memory", SCANS)
+@pytest.mark.parametrize("unit", [1 / 1024, 1 / 128, 1 / 256 + 1e-5])
+def test_reads_that_reach_far(kernel, memory, unit, generator):
+    """Hundreds of cells in a read, over many blocks, that end between cells and within; small pops and deep
+    ones, empty cells among the others, and a state that is as deep."""
+    B, T, n, m = 3, 500, 300, 2
+    d, s, u = (unit * torch.randint(0, 4, (B, k), generator=generator) for k in (T, n, T))
+    deep = torch.rand(B, T, generator=generator) < 0.02
+    u = torch.where(deep, 100 * u, torch.where(torch.rand(B, T, generator=generator) < 0.3, u, 0.0))
+    shapes = (B, T, m), (B, n, m), (B, T, m), (B, n + T, m), (B, n + T)
+    v, V, *coefficients = (torch.randn(shape, generator=generator) for shape in shapes)
+    kind_of = dict(device=DEVICE[kernel], **DOUBLE)
+    given, state, coefficients = ([x.to(**kind_of) for x in xs] for xs in ((v, u, d), (V, s), coefficients))
+    scan = SCANS[memory][0]
+    theirs = scanned(scan, "reference", given, state, coefficients, None)
+    agree(scanned(scan, kernel, given, state, coefficients, None), theirs)
+
+
 @given(st.data())
 def test_scans_on_any_strengths(data):
     """Mixtures of 0, 1, quarters and arbitrary strengths, into a memory that holds some already."""
