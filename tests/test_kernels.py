@@ -676,3 +676,17 @@ def test_exp_sigmoid_and_tanh():
         assert ends[1][0] < 1e-37
         assert ends[2][:2].tolist() == [-1, 1]
         assert all(np.isnan(end[2]) for end in ends)
+
+
+@pytest.mark.parametrize("memory", SCANS)
+def test_cores_change_no_bit(memory, generator, monkeypatch):
+    """Sequences that are computed side by side are those that are computed one after the other."""
+    tensors = [x.float().requires_grad_() for x in instructions("random", generator, 5, 30, 3)]
+    outcomes = []
+    for threads in (1, 3):
+        monkeypatch.setattr("softstack.kernels.cpu.SHARE", 1)
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+        r, state = SCANS[memory][0](*tensors, backend="cpu", lengths=torch.tensor([30, 0, 7, 1, 30]))
+        outcomes.append([r, state.s, *torch.autograd.grad(r.square().sum() + state.s.sum(), tensors)])
+    for one, other in zip(*outcomes, strict=True):
+        assert torch.equal(one, other)

@@ -18,7 +18,7 @@ from softstack.kernels.tuples import Gradients, Inputs, Kept, Log, Options, Outp
 
 DEVICE = "cpu"
 COMPILER = "numba"
-MUCH = 1 << 20  # numbers read by a scan: from here on threads pay for their start
+SHARE = 1 << 19  # numbers that a scan reads in each thread, at least: some milliseconds of work
 
 
 def why_not(x: Tensor) -> str:
@@ -40,7 +40,7 @@ def arrays(parts: Any) -> Any:
 def side_by_side(run: Callable[..., None], size: int, *parts: Any) -> None:
     """Sequences are computed apart: where there is much to do, on as many cores as torch may use."""
     B = parts[0].V.shape[0]
-    count = min(B, torch.get_num_threads()) if size >= MUCH else 1
+    count = min(B, torch.get_num_threads(), size // SHARE)
     if count < 2:
         run(*parts)
         return
