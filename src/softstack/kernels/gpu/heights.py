@@ -51,10 +51,11 @@ def last_of(x, BLOCK: tl.constexpr):
 @triton.jit(do_not_specialize=["N", "T"])
 def heights_kernel(
     u, d, s0, lengths, low, high, front, s, bad, N, T, m,
-    LIFO: tl.constexpr, GRID: tl.constexpr, BLOCK: tl.constexpr, M: tl.constexpr,
+    LIFO: tl.constexpr, FINAL: tl.constexpr, GRID: tl.constexpr, BLOCK: tl.constexpr, M: tl.constexpr,
 ):  # fmt: skip
     """A stack's `low` and `high`: L and H. A queue's: where an item begins and ends; and its `front` after
-    each pop. s: the strengths at the end. bad (m): the first index at which a strength is not a number."""
+    each pop. If FINAL also s: the strengths at the end, and bad (m): the first index at which a strength is
+    not a number."""
     b = tl.program_id(0).to(tl.int64)
     n = N - T
     u, d, s0 = u + b * T, d + b * T, s0 + b * n
@@ -90,29 +91,30 @@ def heights_kernel(
             tl.store(low + i, begin, mask=inside)
             tl.store(high + i, end, mask=inside)
             tl.store(front + i, tl.where(live, place, BIG), mask=inside)
-    tl.debug_barrier()
-    fault = tl.where(first_bad < stop, float("nan"), 0.0)
-    above = tl.full((), BIG, tl.float64)
-    for back in range(0, N, BLOCK):
-        start = (N - 1) // BLOCK * BLOCK - back
-        i = start + tl.arange(0, BLOCK)
-        inside = i < N
-        begin = tl.load(low + i, mask=inside, other=BIG)
-        end = tl.load(high + i, mask=inside, other=BIG)
-        held = tl.load(s0 + i, mask=i < n, other=0).to(tl.float64)
-        held += tl.load(d + i - n, mask=(i >= n) & (i < stop), other=0).to(tl.float64)
-        if LIFO:
-            later = tl.load(low + i + 1, mask=i + 1 < N, other=BIG)
-            later = tl.minimum(tl.associative_scan(later, 0, lower, reverse=True), above)
-            above = tl.min(later, 0)
-            holds = tl.where(later < end, later - begin, held)
-        else:
-            holds = tl.where(begin < reached, end - reached, held)
-        holds = tl.maximum(holds, 0) + fault
-        tl.store(s + i, tl.where(i < stop, holds, fault).to(s.dtype.element_ty), mask=inside)
-    k = tl.arange(0, M)
-    for column in range(0, m, M):
-        tl.store(bad + b * m + column + k, tl.zeros_like(k) + first_bad, mask=column + k < m)
+    if FINAL:
+        tl.debug_barrier()
+        fault = tl.where(first_bad < stop, float("nan"), 0.0)
+        above = tl.full((), BIG, tl.float64)
+        for back in range(0, N, BLOCK):
+            start = (N - 1) // BLOCK * BLOCK - back
+            i = start + tl.arange(0, BLOCK)
+            inside = i < N
+            begin = tl.load(low + i, mask=inside, other=BIG)
+            end = tl.load(high + i, mask=inside, other=BIG)
+            held = tl.load(s0 + i, mask=i < n, other=0).to(tl.float64)
+            held += tl.load(d + i - n, mask=(i >= n) & (i < stop), other=0).to(tl.float64)
+            if LIFO:
+                later = tl.load(low + i + 1, mask=i + 1 < N, other=BIG)
+                later = tl.minimum(tl.associative_scan(later, 0, lower, reverse=True), above)
+                above = tl.min(later, 0)
+                holds = tl.where(later < end, later - begin, held)
+            else:
+                holds = tl.where(begin < reached, end - reached, held)
+            holds = tl.maximum(holds, 0) + fault
+            tl.store(s + i, tl.where(i < stop, holds, fault).to(s.dtype.element_ty), mask=inside)
+        k = tl.arange(0, M)
+        for column in range(0, m, M):
+            tl.store(bad + b * m + column + k, tl.zeros_like(k) + first_bad, mask=column + k < m)
 
 
 @triton.jit(do_not_specialize=["N", "T", "B", "chunks"])

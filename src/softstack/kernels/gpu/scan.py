@@ -67,15 +67,15 @@ def real(V):
     return torch.float64 if V.dtype == torch.float64 else torch.float32
 
 
-def geometry(steps, lifo, cut, s, bad):
-    """Out: s, the strengths at the end, and bad (B, m), the first index of what is not a number."""
+def geometry(steps, lifo, cut, s, bad, final):
+    """Out, if `final`: s, the strengths at the end, and bad (B, m), where something is first not a number."""
     (B, N, m), T = steps.V.shape, steps.u.shape[1]
     count = triton.cdiv(N, cut.TILE)
     low, high, third, fourth = room(steps.u, 4, torch.float64, B, N)
     of_tiles = room(steps.u, 3, torch.float64, B, count)
     heights.heights_kernel[(B,)](
         steps.u, steps.d, steps.s0, steps.lengths, low, high, third, s, bad, N, T, m,
-        LIFO=lifo, GRID=GRIDS[real(steps.V)], M=128, **block_of(N),
+        LIFO=lifo, FINAL=final, GRID=GRIDS[real(steps.V)], M=128, **block_of(N),
     )  # fmt: skip
     grid = (B * count,)
     if lifo:
@@ -101,7 +101,7 @@ def forward(steps, lifo, r, s, log):
     cut = tiling(dtype, m)
     bad = steps.lengths.new_empty(B, m, dtype=torch.int32)
     with torch.cuda.device_of(r):
-        low, high, third, fourth, of_tiles = geometry(steps, lifo, cut, s, bad)
+        low, high, third, fourth, of_tiles = geometry(steps, lifo, cut, s, bad, True)
         count = of_tiles[0].shape[1]
         grid = (B * count, triton.cdiv(m, cut.M))
         options = dict(
@@ -127,8 +127,7 @@ def backward(steps, lifo, s, log, gr, gs, gV, gu, gd):
     cut = tiling(dtype, m)
     chunks, blocks = triton.cdiv(m, cut.M), triton.cdiv(N, of_blocks["BLOCK"])
     with torch.cuda.device_of(gV):
-        bad = lengths.new_empty(B, m, dtype=torch.int32)
-        low, high, third, fourth, of_tiles = geometry(steps, lifo, cut, torch.empty_like(s), bad)
+        low, high, third, fourth, of_tiles = geometry(steps, lifo, cut, s, lengths, False)
         count = of_tiles[0].shape[1]
         neighbours, follows, opened, gates, pointers, emptied = room(u, 6, torch.int32, B, N)
         through, own, direct, E = room(u, 4, torch.float64, B, N)

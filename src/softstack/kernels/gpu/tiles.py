@@ -82,4 +82,4 @@ def spread_kernel(r, bad, N, T, m, tiles, TILE: tl.constexpr, M: tl.constexpr):
     if tl.min(first, 0) < T:
         wrong = (t >= 0)[:, None] & (t < T)[:, None] & (t[:, None] >= first[None, :]) & (k < m)[None, :]
         nothing = tl.full((TILE, M), float("nan"), tl.float32).to(r.dtype.element_ty)
-        tl.store(r + b * T * m + t[:, None] * m + k[None, :], nothing, mask=wrong)
+        tl.store(r + b * T * m + t.to(tl.int64)[:, None] * m + k[None, :], nothing, mask=wrong)
