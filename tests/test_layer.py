@@ -59,6 +59,56 @@ def test_step_by_step_as_at_once(memory, backend, generator):
     assert_close(ss.compact(state).s, ss.compact(final).s)
 
 
+@memories
+@pytest.mark.parametrize("backend", ["cpu", "gpu"])
+@pytest.mark.parametrize("start", [0, 5])
+def test_token_by_token(memory, backend, start, generator):
+    device = "cuda" if backend == "gpu" and torch.cuda.is_available() else "cpu"
+    layer = layer_of(memory).to(device)
+    with torch.no_grad():
+        layer.actions.weight.mul_(20)  # strengths near 0 and 1: cells are emptied
+    T = 12 if backend == "gpu" else 200
+    x = inputs(2, T, 6, generator=generator).to(device)
+    y, _ = layer(x)
+    _, state = layer(x[:, :start])
+    cells = layer.cells(state)
+    layer.backend = backend
+    for t in range(start, T):
+        y_t, cells = layer.step(x[:, t], cells)
+        assert_close(y_t, y[:, t])
+
+
+@memories
+def test_older_cells_stay_valid(memory, generator):
+    """Two ways to go on from the same cells, as a beam search has them, do not see each other."""
+    layer = layer_of(memory)
+    with torch.no_grad():
+        layer.actions.bias[:3] = 5.0  # pops reach the end of a queue
+    x = inputs(3, 4, 6, generator=generator)
+    cells = layer.cells(layer(x[:1])[1])
+    first, ours = layer.step(x[1:2, 0], cells)
+    second, theirs = layer.step(x[2:, 0], cells)
+    assert_close(first, layer.step(x[1:2, 0], cells)[0])
+    ways = {1: (first, ours), 2: (second, theirs)}
+    for k, (y_0, after) in ways.items():
+        whole = layer(torch.cat((x[:1], x[k : k + 1]), 1))[0]
+        y_1, _ = layer.step(x[k : k + 1, 1], after)
+        assert_close(torch.stack((y_0, y_1), 1), whole[:, 4:6])
+
+
+def test_cells_without_a_batch_and_bad_ones(generator):
+    layer = layer_of()
+    x = inputs(3, 6, generator=generator)
+    y, _ = layer(x)
+    cells = layer.cells(layer(x[:2])[1])
+    assert_close(layer.step(x[2], cells)[0], y[2])
+    with pytest.raises(ss.BadInput, match=r"cells must be of 6 sequences and heads on cpu to match x; got 3"):
+        layer.step(x[:2], cells)
+    layer.backend = "reference"
+    with pytest.raises(ss.BadInput, match="token by token a memory runs in a kernel only: reference: it was"):
+        layer.step(x[2], cells)
+
+
 def test_it_is_causal(generator):
     layer = layer_of()
     x = inputs(1, 10, 6, generator=generator).requires_grad_()
@@ -134,7 +184,9 @@ def test_autocast_keeps_strengths_wide(generator):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         y, state = layer(x)
         _, state = layer(x[:, :1], state)
-    assert y.dtype == state.V.dtype == torch.bfloat16 and state.s.dtype == torch.float32
+        token, _ = layer.step(x[:, 1], layer.cells(layer(x[:, :1])[1]))
+    assert y.dtype == state.V.dtype == token.dtype == torch.bfloat16 and state.s.dtype == torch.float32
+    assert_close(token, y[:, 1], rtol=0.02, atol=0.02)
     assert_close(y.float(), plain, rtol=0.05, atol=0.05)
     y.float().sum().backward()
     assert layer.actions.weight.grad.isfinite().all()

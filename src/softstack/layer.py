@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from softstack import checks, kernels
 from softstack.errors import BadInput, unknown
 from softstack.memory import Batch, MemoryState, Queue, Stack
+from softstack.memory.cells import Cells, cells_of, go_on
 from softstack.memory.scan import item_scan
 from softstack.memory.states import only_where, running
 
@@ -29,7 +30,11 @@ class StackLayer(nn.Module):
     >>> y, state = layer(x)
     >>> y.shape
     torch.Size([2, 100, 64])
-    >>> y, state = layer(x[:, :1], state)  # goes on: what a language model does token by token
+    >>> y, state = layer(x, state)  # goes on
+    >>> cells = layer.cells(state)  # and so does a language model, token by token
+    >>> y, cells = layer.step(x[:, 0], cells)
+    >>> y.shape
+    torch.Size([2, 64])
     """
 
     def __init__(
@@ -87,20 +92,18 @@ class StackLayer(nn.Module):
     ) -> tuple[Tensor, MemoryState]:
         """x (B, T, d_model) or (T, d_model) -> y of the same shape and the state after the last step.
 
-        y at step t depends on steps up to t. Give the state back to go on: step by step this gives what one
-        call gives, to rounding. A step costs as much as the state holds cells, and `ss.compact(state)` drops
-        those that are empty. Steps at or after `lengths` (B,) are padding: they put out 0 and change neither
-        the state nor a gradient.
+        y at step t depends on steps up to t. Give the state back to go on: in parts this gives what one call
+        gives, to rounding. The state is copied at each call; `ss.compact(state)` drops what is empty, and
+        `step` goes token by token without copies. Steps at or after `lengths` (B,) are padding: they put out
+        0 and change neither the state nor a gradient.
         """
         x = checks.sequence(x, self.d_model, self.actions.weight)
         live = None if lengths is None else running(lengths, x)  # (B, T)
         if live is not None:
             x = only_where(live, x)
         batch, T = tuple(x.shape[:-2]), x.shape[-2]
-        raw = self.actions(x)  # (B, T, heads (2 + m))
-        strengths, v = raw.split((2 * self.heads, self.heads * self.memory_size), -1)
-        u, d = torch.sigmoid(strengths.to(_wide(raw.dtype))).transpose(-1, -2).chunk(2, -2)  # (B, heads, T)
-        v = v.unflatten(-1, (self.heads, self.memory_size)).transpose(-2, -3)  # (B, heads, T, m)
+        v, u, d = self._instructions(x)  # (B, T, heads, m), (B, T, heads), (B, T, heads)
+        v, u, d = v.transpose(-2, -3), u.transpose(-1, -2), d.transpose(-1, -2)  # (B, heads, T, ...)
         state = self.init(batch, v) if state is None else state
         self._check(state, v, u)
         ends = None if lengths is None else lengths.unsqueeze(-1).expand(*batch, self.heads).reshape(-1)
@@ -112,6 +115,34 @@ class StackLayer(nn.Module):
             y = only_where(live, y)
         shape = (*batch, self.heads)
         return y, MemoryState(V.view(*shape, *V.shape[1:]), s.view(*shape, *s.shape[1:]))
+
+    def cells(self, state: MemoryState) -> Cells:
+        """A state as `step` takes it: with room for more."""
+        return cells_of(self.memory, MemoryState(state.V.flatten(0, -3), state.s.flatten(0, -2)))
+
+    @torch.no_grad()
+    def step(self, x: Tensor, cells: Cells) -> tuple[Tensor, Cells]:
+        """One token, x (B, d_model) or (d_model,) -> y, and the cells after it, without gradients.
+
+        It gives what `forward` gives, to rounding, in time that grows with the cells that it pops and reads
+        and not with those that are there.
+        """
+        v, u, d = self._instructions(x)  # (B, heads, m), (B, heads), (B, heads)
+        v, u, d = v.reshape(-1, self.memory_size), u.reshape(-1), d.reshape(-1)
+        if cells.V.device != v.device or cells.V.shape[0] != v.shape[0]:
+            raise BadInput(
+                f"cells must be of {v.shape[0]} sequences and heads on {v.device} to match x; got "
+                f"{cells.V.shape[0]} on {cells.V.device}"
+            )
+        cells, r = go_on(self.memory, cells, v, u, d, self.backend)
+        return self.output(r.view(*x.shape[:-1], -1)), cells
+
+    def _instructions(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """v (..., heads, m), u and d (..., heads) of x (..., d_model)."""
+        raw = self.actions(x)
+        strengths, v = raw.split((2 * self.heads, self.heads * self.memory_size), -1)
+        u, d = torch.sigmoid(strengths.to(_wide(raw.dtype))).chunk(2, -1)
+        return v.unflatten(-1, (self.heads, self.memory_size)), u, d
 
     def _check(self, state: MemoryState, v: Tensor, u: Tensor) -> None:
         """Refuse a state that this layer did not give for such an x."""

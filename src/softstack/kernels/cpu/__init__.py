@@ -80,6 +80,16 @@ def scan_backward(
     side_by_side(run, gr.numel(), *map(arrays, (steps, s, log, gr, gs, gV, gu, gd)))
 
 
+def scan_step(
+    V: Tensor, link: Tensor, level: Tensor, head: Tensor, strength: Tensor, slot: int,
+    u: Tensor, d: Tensor, lifo: bool, r: Tensor,
+) -> None:  # fmt: skip
+    from softstack.kernels.cpu import scan
+
+    chains = map(arrays, (V, link, level, head, strength))
+    scan.step(*chains, slot, *map(arrays, (u, d)), lifo, arrays(r))
+
+
 def rnn_forward(options: Options, sizes: Sizes, inputs: Inputs, outputs: Outputs) -> None:
     from softstack.kernels.cpu import rnn, room
 

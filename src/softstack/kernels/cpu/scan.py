@@ -101,3 +101,15 @@ def backward(steps, lifo, s, log, gr, gs, gV, gu, gd, far=None):
             leaping.give_all(far, V, link, level, b, gs, gV)
         if end > 0:
             unlink(s0, gs, b, gu[b, 0], popped, lifo)
+
+
+@compiled
+def step(V, link, level, head, strength, slot, u, d, lifo, r):
+    """One step of every sequence, from chains that have room: `Backend.scan_step`."""
+    for b in range(V.shape[0]):
+        first, holds = pop(link, level, b, head[b], strength[b], u[b])
+        first, holds = push(link, level, b, first, holds, slot, d[b], lifo)
+        head[b], strength[b] = first, holds
+        for k in range(V.shape[2]):
+            r[b, k] = 0
+        read(V, link, level, b, first, holds, r[b])

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 import triton
 
-from softstack.kernels.gpu import heights, queue, stack, tiles
+from softstack.kernels.gpu import chains, heights, queue, stack, tiles
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 GRIDS = {torch.float32: 2.0**-38, torch.float64: 2.0**-44}  # of strengths, see heights.py
@@ -198,6 +198,17 @@ def backward(steps, lifo, s, log, gr, gs, gV, gu, gd):
             s0, lengths, low, high, neighbours, emptied, opened, own, parts, E, gs.clone(), gu, gd, gs,
             N, T, B, blocks, chunks, **of_blocks,
         )  # fmt: skip
+
+
+def step(V, link, level, head, strength, slot, u, d, lifo, r):
+    B, C, m = V.shape
+    if B:
+        M = triton.next_power_of_2(m)
+        with torch.cuda.device_of(r):
+            chains.step_kernel[(B,)](
+                V, link, level, head, strength, slot, u, d, r, C, m, LIFO=lifo, M=M,
+                num_warps=min(8, max(1, M // 128)),
+            )  # fmt: skip
 
 
 def settle(s, gs, lengths, T):
