@@ -27,7 +27,7 @@ TOLERANCES = {torch.float32: 3e-5, torch.float64: 1e-9, torch.bfloat16: 2e-2}
 CUTS = [
     gpu.Cut(*sizes)
     for sizes in (
-        (32, 64, 4),
+        (64, 64, 8),
         (64, 64, 4),
         (64, 32, 8),
         (32, 32, 4),

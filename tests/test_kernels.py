@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 import torch
 import torch._dynamo.testing
+import triton
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.func import functional_call, stack_module_state, vmap
@@ -16,6 +17,7 @@ from torch.utils.checkpoint import checkpoint
 
 import softstack as ss
 from softstack import fit, fused, kernels
+from softstack.kernels.gpu import scan as gpu_scan
 from softstack.kernels.gpu.layout import on_chip
 from softstack.kernels.kinds import CORES, MEMORIES
 from softstack.kernels.tuples import Options
@@ -96,6 +98,26 @@ def test_scans(kernel, memory, kind, dtype, ragged, generator):
         ours = scanned(scan, kernel, given, state, coefficients, lengths)
         reference = one_by_one(scan) if ragged else scan
         agree(ours, scanned(reference, "reference", given, state, coefficients, lengths))
+
+
+@pytest.mark.skipif(not INTERPRETED, reason="what is compiled cannot be changed")
+@pytest.mark.parametrize("memory", SCANS)
+@pytest.mark.parametrize("kind", ["tied", "tiny"])
+@pytest.mark.parametrize(("cut", "span"), [((16, 16, 4), 2), ((32, 32, 4), 128)])
+def test_scans_however_they_are_cut_up(memory, kind, cut, span, generator, monkeypatch):
+    """Tiles of other sizes, and so many that a search for the next one that matters takes several looks."""
+    monkeypatch.setattr("softstack.kernels.gpu.scan.INTERPRETED_CUT", gpu_scan.Cut(*cut))
+    monkeypatch.setattr("softstack.kernels.gpu.tiles.SPAN", triton.language.constexpr(span))
+    B, T, n, m = 1, 80, 10, 20
+    given = instructions(kind, generator, B, T, m)
+    given[1][:, :40] /= 16  # a long rise, and then pops that reach far back
+    state = torch.randn(B, n, m, generator=generator, **DOUBLE), STRENGTHS[kind](generator, B, n)
+    coefficients = [
+        torch.randn(shape, generator=generator, **DOUBLE) for shape in ((B, T, m), (B, n + T, m), (B, n + T))
+    ]
+    scan = SCANS[memory][0]
+    theirs = scanned(scan, "reference", given, state, coefficients, None)
+    agree(scanned(scan, "gpu", given, state, coefficients, None), theirs)
 
 
 @pytest.mark.parametrize("kernel", ["cpu"] if INTERPRETED else DEVICE)

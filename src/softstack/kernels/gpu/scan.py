@@ -27,7 +27,7 @@ class Cut(NamedTuple):
     num_warps: int
 
 
-CUTS = {torch.float32: Cut(64, 64, 8), torch.float64: Cut(32, 32, 4)}
+CUTS = {torch.float32: Cut(32, 64, 4), torch.float64: Cut(32, 32, 4)}
 INTERPRETED_CUT = Cut(16, 16, 4)  # so small that short sequences have several tiles
 
 
