@@ -9,6 +9,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import torch
@@ -248,13 +249,34 @@ def candidate(cut: gpu.Cut, precision: str, B: int, m: int, T: int, kind: str) -
     kept = gpu.CUTS[torch.float32], gpu.PRECISIONS[torch.float32]
     gpu.CUTS[torch.float32], gpu.PRECISIONS[torch.float32] = cut, precision
     try:
-        return timed("stack", B, m, T, kind)
+        return f"{case('stack', kind, 300, 64).verdict(torch.float32)}; {timed('stack', B, m, T, kind)}"
     finally:
         gpu.CUTS[torch.float32], gpu.PRECISIONS[torch.float32] = kept
 
 
+@cache
+def case(memory: str, kind: str, T: int, m: int) -> Case:
+    return Case(memory, kind, 4, T, 20, m)
+
+
 def right(memory: str, dtype: torch.dtype, kind: str, T: int) -> str:
-    return Case(memory, kind, 4, T, 20, 24).verdict(dtype)
+    """Some with an odd width; Triton compiles for each kind of width anew, and that takes long."""
+    odd = dtype == torch.float32 and kind in ("random", "quarters")
+    return case(memory, kind, T, 24 if odd else 64).verdict(dtype)
+
+
+def token_by_token(held: int) -> str:
+    """One token through a StackLayer whose stacks hold so many cells."""
+    layer = ss.StackLayer(512, heads=8, device=DEVICE, dtype=torch.bfloat16)
+    with torch.no_grad():
+        layer.actions.bias[:8] = -20.0  # nothing is popped
+        x = torch.randn(1, held, 512, device=DEVICE, dtype=torch.bfloat16)
+        y, state = layer(x)
+        cells = layer.cells(layer(x[:, :-1])[1])
+        token, _ = layer.step(x[:, -1], cells)
+        off = float((token - y[:, -1]).abs().max())
+        many = layer.cells(state).grown().grown()
+    return f"{milliseconds(lambda: layer.step(x[:, 0], many)):.3f} ms a token, off by {off:.1e}"
 
 
 def rows() -> Iterator[tuple[Any, ...]]:
@@ -276,6 +298,8 @@ def rows() -> Iterator[tuple[Any, ...]]:
     yield "stack 64, 64, 1024 as a CUDA graph", graphed, *small
     yield "bf16, B = 8, T = 2048", beside_attention, 2048
     yield "bf16, B = 8, T = 16384", beside_attention, 16384
+    for held in (100, 10000):
+        yield f"token by token, {held} cells held", token_by_token, held
     for size in (small, wide, long):
         yield f"queue {size}", timed, "queue", *size
     for kind in ("never popping", "tiny"):
