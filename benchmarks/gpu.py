@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
 
 import softstack as ss
 from softstack.errors import BadInput
@@ -23,15 +24,15 @@ from softstack.lab.training.graphed import Graphed
 from softstack.lab.training.population import Population
 
 
-def clock(run: Callable[..., Any], *given: Any, repeats: int = 20) -> float:
+def clock(run: Callable[..., Any], *arguments: Any, repeats: int = 20) -> float:
     """Seconds on the device, the median of repeats after three to warm up."""
     for _ in range(3):
-        run(*given)
+        run(*arguments)
     times: list[float] = []
     for _ in range(repeats):
         began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         began.record()
-        run(*given)
+        run(*arguments)
         ended.record()
         torch.cuda.synchronize()
         times.append(began.elapsed_time(ended) / 1e3)
@@ -51,26 +52,57 @@ def vectorised(v: Tensor, u: Tensor, d: Tensor) -> Tensor:
 
 
 def scans(B: int, m: int, T: int) -> Iterator[Timing]:
-    given, case = on_device(B, T, m), f"scan, B={B}, m={m}"
-    agree(case, both_ways(fused, given), both_ways(vectorised, given))
-    yield Timing(case, T, "fused", clock(both_ways, fused, given))
-    yield Timing(case, T, "vectorised", clock(both_ways, vectorised, given, repeats=3))
+    inputs, case = on_device(B, T, m), f"scan, B={B}, m={m}"
+    agree(case, both_ways(fused, inputs), both_ways(vectorised, inputs))
+    yield Timing(case, T, "fused", clock(both_ways, fused, inputs))
+    yield Timing(case, T, "vectorised", clock(both_ways, vectorised, inputs, repeats=3))
 
 
 def worst(B: int, m: int, T: int) -> Iterator[Timing]:
     for kind in STRENGTHS:
-        given, case = on_device(B, T, m, kind), f"scan, B={B}, m={m}, strengths {kind}"
-        agree(case, both_ways(fused, given), both_ways(vectorised, given))
-        yield Timing(case, T, "fused", clock(both_ways, fused, given))
+        inputs, case = on_device(B, T, m, kind), f"scan, B={B}, m={m}, strengths {kind}"
+        agree(case, both_ways(fused, inputs), both_ways(vectorised, inputs))
+        yield Timing(case, T, "fused", clock(both_ways, fused, inputs))
+
+
+def layers(B: int, d_model: int, heads: int, T: int) -> Iterator[Timing]:
+    """A StackLayer and causal attention of the same width with its projections, in bfloat16."""
+    case = f"StackLayer({d_model}, heads={heads}), B={B}, bfloat16"
+    layer = ss.StackLayer(d_model, heads=heads, device="cuda")
+    x = torch.randn(B, T, d_model, device="cuda")
+    short = x[:, :256]
+    layer.backend = "gpu"
+    ours = trained(layer, short)
+    layer.backend = "reference"
+    agree(case, ours, trained(layer, short))
+    layer.backend = "gpu"
+    attention = Attention(d_model, heads).to("cuda", torch.bfloat16)
+    x, layer = x.bfloat16(), layer.bfloat16()
+    yield Timing(case, T, "fused", clock(trained, layer, x))
+    yield Timing(case, T, "attention", clock(trained, attention, x))
+
+
+class Attention(nn.Module):
+    def __init__(self, d_model: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.inward, self.outward = nn.Linear(d_model, 3 * d_model), nn.Linear(d_model, d_model)
+
+    def forward(self, x: Tensor) -> tuple[Any]:
+        q, k, v = (
+            part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in self.inward(x).chunk(3, -1)
+        )
+        r = scaled_dot_product_attention(q, k, v, is_causal=True)
+        return (self.outward(r.transpose(1, 2).flatten(-2)),)
 
 
 def growth(B: int, m: int, lengths: tuple[int, ...]) -> Iterator[tuple[Timing, float]]:
     """One scan over many T, with the most memory that it took, in megabytes."""
     for T in lengths:
-        given = on_device(B, T, m)
+        inputs = on_device(B, T, m)
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
-        seconds = clock(both_ways, fused, given, repeats=5)
+        seconds = clock(both_ways, fused, inputs, repeats=5)
         yield (
             Timing(f"scan, B={B}, m={m}", T, "fused", seconds),
             (torch.cuda.max_memory_allocated() - before) / 1e6,
@@ -122,6 +154,8 @@ def cases() -> Iterator[Timing]:
     yield from scans(64, 64, 1024)
     yield from scans(256, 256, 1024)
     yield from worst(64, 64, 1024)
+    yield from layers(8, 512, 8, 2048)
+    yield from layers(8, 512, 8, 16384)
     yield from networks(64, 64, 1024)
     yield from networks(64, 256, 1024)
     yield from networks(256, 256, 1024)
@@ -137,7 +171,7 @@ def main() -> None:
         print(
             f"{timing.case}, T={timing.T}: {timing.implementation} {1e3 * timing.seconds:.3f} ms", flush=True
         )
-    grown = list(growth(8, 64, (1024, 4096, 16384, 65536)))
+    grown = [*growth(8, 64, (1024, 4096, 16384, 65536)), *growth(1, 64, (1 << 20,))]
     for timing, megabytes in grown:
         print(f"{timing.case}, T={timing.T}: {1e3 * timing.seconds:.3f} ms, {megabytes:.0f} MB", flush=True)
     result = {

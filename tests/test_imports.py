@@ -14,7 +14,7 @@ SOURCE = Path(__file__).parent.parent / "src"
 # Each part of the library imports only parts that stand before it; "" is softstack/__init__.py.
 PARTS = [
     "errors", "words", "kernels", "checks", "memory", "buffers", "controllers", "disturbance", "cell", "fit",
-    "trace", "fused", "networks", "buffered", "viewer", "formal", "", "lab", "__main__",
+    "trace", "fused", "networks", "buffered", "layer", "viewer", "formal", "", "lab", "__main__",
 ]  # fmt: skip
 # So do the packages of the laboratory.
 ROOMS = ["tasks", "plugins", "training", "runs", "sweeps", "reports", "explain", "cli"]

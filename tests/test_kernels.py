@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 import torch
 import torch._dynamo.testing
+import triton
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.func import functional_call, stack_module_state, vmap
@@ -16,6 +17,7 @@ from torch.utils.checkpoint import checkpoint
 
 import softstack as ss
 from softstack import fit, fused, kernels
+from softstack.kernels.gpu import scan as gpu_scan
 from softstack.kernels.gpu.layout import on_chip
 from softstack.kernels.kinds import CORES, MEMORIES
 from softstack.kernels.tuples import Options
@@ -27,7 +29,7 @@ INTERPRETED = not torch.cuda.is_available()  # the kernels of the GPU, on the CP
 DEVICE = {"cpu": "cpu", "gpu": "cpu" if INTERPRETED else "cuda"}
 # B, T, slots before the first step, m
 SIZES = [(1, 1, 0, 1), (3, 2, 0, 2), (2, 3, 2, 31), (2, 33, 7, 3), (1, 63, 1, 2), (1, 500, 0, 1)]
-SHORT = [(1, 1, 0, 1), (2, 6, 3, 3), (5, 2, 2, 2)]
+SHORT = [(1, 1, 0, 1), (2, 6, 3, 3), (5, 2, 2, 2), (1, 49, 3, 17)]  # interpreted, a tile has 16 indices
 
 
 @pytest.fixture(autouse=True)
@@ -96,6 +98,45 @@ def test_scans(kernel, memory, kind, dtype, ragged, generator):
         ours = scanned(scan, kernel, given, state, coefficients, lengths)
         reference = one_by_one(scan) if ragged else scan
         agree(ours, scanned(reference, "reference", given, state, coefficients, lengths))
+
+
+@pytest.mark.skipif(not INTERPRETED, reason="what is compiled cannot be changed")
+@pytest.mark.parametrize("memory", SCANS)
+@pytest.mark.parametrize("kind", ["tied", "tiny"])
+@pytest.mark.parametrize(("cut", "span"), [((16, 16, 4), 2), ((32, 32, 4), 128)])
+def test_scans_however_they_are_cut_up(memory, kind, cut, span, generator, monkeypatch):
+    """Tiles of other sizes, and so many that a search for the next one that matters takes several looks."""
+    monkeypatch.setattr("softstack.kernels.gpu.scan.INTERPRETED_CUT", gpu_scan.Cut(*cut))
+    monkeypatch.setattr("softstack.kernels.gpu.tiles.SPAN", triton.language.constexpr(span))
+    B, T, n, m = 1, 80, 10, 20
+    given = instructions(kind, generator, B, T, m)
+    given[1][:, :40] /= 16  # a long rise, and then pops that reach far back
+    state = torch.randn(B, n, m, generator=generator, **DOUBLE), STRENGTHS[kind](generator, B, n)
+    coefficients = [
+        torch.randn(shape, generator=generator, **DOUBLE) for shape in ((B, T, m), (B, n + T, m), (B, n + T))
+    ]
+    scan = SCANS[memory][0]
+    theirs = scanned(scan, "reference", given, state, coefficients, None)
+    agree(scanned(scan, "gpu", given, state, coefficients, None), theirs)
+
+
+@pytest.mark.parametrize("kernel", ["cpu"] if INTERPRETED else DEVICE)
+@pytest.mark.parametrize("memory", SCANS)
+@pytest.mark.parametrize("unit", [1 / 1024, 1 / 128, 1 / 256 + 1e-5])
+def test_reads_that_reach_far(kernel, memory, unit, generator):
+    """Hundreds of cells in a read, over many blocks, that end between cells and within; small pops and deep
+    ones, empty cells among the others, and a state that is as deep."""
+    B, T, n, m = 3, 500, 300, 2
+    d, s, u = (unit * torch.randint(0, 4, (B, k), generator=generator) for k in (T, n, T))
+    deep = torch.rand(B, T, generator=generator) < 0.02
+    u = torch.where(deep, 100 * u, torch.where(torch.rand(B, T, generator=generator) < 0.3, u, 0.0))
+    shapes = (B, T, m), (B, n, m), (B, T, m), (B, n + T, m), (B, n + T)
+    v, V, *coefficients = (torch.randn(shape, generator=generator) for shape in shapes)
+    kind_of = dict(device=DEVICE[kernel], **DOUBLE)
+    given, state, coefficients = ([x.to(**kind_of) for x in xs] for xs in ((v, u, d), (V, s), coefficients))
+    scan = SCANS[memory][0]
+    theirs = scanned(scan, "reference", given, state, coefficients, None)
+    agree(scanned(scan, kernel, given, state, coefficients, None), theirs)
 
 
 @given(st.data())
@@ -657,3 +698,17 @@ def test_exp_sigmoid_and_tanh():
         assert ends[1][0] < 1e-37
         assert ends[2][:2].tolist() == [-1, 1]
         assert all(np.isnan(end[2]) for end in ends)
+
+
+@pytest.mark.parametrize("memory", SCANS)
+def test_cores_change_no_bit(memory, generator, monkeypatch):
+    """Sequences that are computed side by side are those that are computed one after the other."""
+    tensors = [x.float().requires_grad_() for x in instructions("random", generator, 5, 30, 3)]
+    outcomes = []
+    for threads in (1, 3):
+        monkeypatch.setattr("softstack.kernels.cpu.SHARE", 1)
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+        r, state = SCANS[memory][0](*tensors, backend="cpu", lengths=torch.tensor([30, 0, 7, 1, 30]))
+        outcomes.append([r, state.s, *torch.autograd.grad(r.square().sum() + state.s.sum(), tensors)])
+    for one, other in zip(*outcomes, strict=True):
+        assert torch.equal(one, other)

@@ -4,6 +4,7 @@ from softstack.buffered import BufferedStackRNN, BufferedState
 from softstack.cell import Actions, Edit, StackCell, State
 from softstack.controllers import CONTROLLERS, Heads
 from softstack.errors import BadInput
+from softstack.layer import StackLayer
 from softstack.memory import (
     MEMORIES,
     Choice,
@@ -48,6 +49,7 @@ __all__ = [
     "Scores",
     "Stack",
     "StackCell",
+    "StackLayer",
     "StackRNN",
     "State",
     "Strength",

@@ -35,6 +35,13 @@ class Backend(Protocol):
         """In: s, the log, gr (B, T, m), gs (B, N) of the final strengths, gV (B, N, m). Out: gu and gd
         (B, T); gs becomes the gradient of the first strengths; gV is added to."""
 
+    def scan_step(
+        self, V: Tensor, link: Tensor, level: Tensor, head: Tensor, strength: Tensor, slot: int,
+        u: Tensor, d: Tensor, lifo: bool, r: Tensor,
+    ) -> None:  # fmt: skip
+        """One step of B chains with room (`memory/cells.py`): slot of V (B, C, m) has been written. In and
+        out: head and strength (B,). Out: r (B, m), and what the slot adds to link and level (B, C)."""
+
     def rnn_forward(self, options: Options, sizes: Sizes, inputs: Inputs, outputs: Outputs) -> None:
         """The final V comes in with what the memory holds at first."""
 

@@ -10,27 +10,39 @@ from softstack.kernels.operators import New, empty, once, operator, own, whole
 from softstack.kernels.tuples import Log, Steps
 
 HALVES = (torch.bfloat16, torch.float16)  # what numpy or a sum over many steps cannot do: done in float32
+LOGS = ("cpu",)  # backends that need a log; others make again what they need
 
 
-def results(new: New, v: Tensor, u: Tensor, d: Tensor, V0: Tensor, *_: Any) -> list[Tensor]:
+def results(
+    new: New,
+    v: Tensor,
+    u: Tensor,
+    d: Tensor,
+    V0: Tensor,
+    s0: Tensor,
+    lengths: Tensor,
+    lifo: bool,
+    backend: str,
+) -> list[Tensor]:
     (B, T, m), N = v.shape, V0.shape[1] + v.shape[1]
+    cells, steps = (N, T + 1) if backend in LOGS else (0, 0)
     log = Log(
-        new(v, (B, N), dtype=torch.int32),
-        new(v, (B, N)),
-        new(v, (B, T + 1), dtype=torch.int32),
-        new(v, (B, T + 1)),
+        new(u, (B, cells), dtype=torch.int32),
+        new(u, (B, cells)),
+        new(u, (B, steps), dtype=torch.int32),
+        new(u, (B, steps)),
     )
-    return [new(v, (B, T, m)), new(v, (B, N, m)), new(v, (B, N)), *log]
+    return [new(v, (B, T, m)), new(v, (B, N, m)), new(u, (B, N)), *log]
 
 
 def scan_forward(
     v: Tensor, u: Tensor, d: Tensor, V0: Tensor, s0: Tensor, lengths: Tensor, lifo: bool, backend: str
 ) -> list[Tensor]:
-    """v (B, T, m), u and d (B, T), V0 (B, n, m), s0 (B, n), lengths (B,).
+    """v (B, T, m), u and d (B, T), V0 (B, n, m), s0 (B, n), lengths (B,). Strengths may be of a wider dtype.
 
     r (B, T, m), the final V (B, N, m) and s (B, N), and the log for the backward pass.
     """
-    r, V, s, *log = results(empty, v, u, d, V0)
+    r, V, s, *log = results(empty, v, u, d, V0, s0, lengths, lifo, backend)
     n = V0.shape[1]
     V[:, :n], V[:, n:] = V0, v
     steps = Steps(V, *map(whole, (u, d, s0, lengths)))
@@ -45,8 +57,8 @@ def scan_backward(
 ) -> list[Tensor]:  # fmt: skip
     """The gradients of V, u, d and s0, from those of r and of the final V and s, where there are any."""
     (B, N, m), T = V.shape, u.shape[1]
-    to_V, to_s = own(gV, V, (B, N, m)), own(gs, V, (B, N))
-    to_u, to_d = empty(V, (B, T)), empty(V, (B, T))
+    to_V, to_s = own(gV, V, (B, N, m)), own(gs, u, (B, N))
+    to_u, to_d = empty(u, (B, T)), empty(u, (B, T))
     gr = V.new_zeros(B, T, m) if gr is None else whole(gr)
     steps = Steps(*map(whole, (V, u, d, s0, lengths)))
     log = Log(*map(whole, (link, level, first, top)))
@@ -108,8 +120,9 @@ def scan(
     tensors = [v, u, d, V0, s0]
     if v.ndim == 2:
         tensors = [x.unsqueeze(0) for x in tensors]
-    if v.dtype in HALVES:
-        tensors = [x.float() for x in tensors]
+    if v.dtype in HALVES:  # a GPU takes vectors as they are and computes in float32 all the same
+        kept = (0, 3) if v.is_cuda else ()
+        tensors = [x if k in kept else x.float() for k, x in enumerate(tensors)]
     B, T, _ = tensors[0].shape
     lengths = (
         torch.full((B,), T, device=v.device)
@@ -118,5 +131,5 @@ def scan(
     )
     r, V, s, *_ = Scan.apply(*tensors, lengths, lifo, backend)  # type: ignore[no-untyped-call]  # torch's apply
     if v.dtype in HALVES:
-        r, V, s = (x.to(v.dtype) for x in (r, V, s))
+        r, V, s = r.to(v.dtype), V.to(v.dtype), s.to(u.dtype)
     return (r, V, s) if v.ndim == 3 else (r.squeeze(0), V.squeeze(0), s.squeeze(0))

@@ -55,14 +55,17 @@ def item_scan(
     *,
     validate: bool = True,
 ) -> tuple[Tensor, MemoryState]:
-    """A stack or a queue over a whole sequence. `validate=False` trusts the strengths."""
+    """A stack or a queue over a whole sequence. `validate=False` trusts the strengths, which may then be of a
+    wider dtype than the vectors."""
     state = memory.init(tuple(v.shape[:-2]), device=v.device, dtype=v.dtype) if state is None else state
     live = None if lengths is None else running(lengths, v)  # (B, T)
     if validate:
         checks.instructions(v, u, d, state, memory.size, time=True, live=live)
     kernel = kernels.choose(backend, v)
     if kernel == "reference":
-        return scan(memory, Instructions(v, u, d), state, lengths)
+        wide = MemoryState(state.V.to(u.dtype), state.s)
+        r, final = scan(memory, Instructions(v.to(u.dtype), u, d), wide, lengths)
+        return r.to(v.dtype), MemoryState(final.V.to(v.dtype), final.s)
     from softstack.kernels.scan import scan as fused
 
     if live is not None:

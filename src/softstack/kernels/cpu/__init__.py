@@ -3,8 +3,12 @@
 numba is imported by the first call that needs it: that takes a while, and cannot be done while torch traces.
 """
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,6 +18,7 @@ from softstack.kernels.tuples import Gradients, Inputs, Kept, Log, Options, Outp
 
 DEVICE = "cpu"
 COMPILER = "numba"
+SHARE = 1 << 19  # numbers that a scan reads in each thread, at least: some milliseconds of work
 
 
 def why_not(x: Tensor) -> str:
@@ -32,19 +37,57 @@ def arrays(parts: Any) -> Any:
     return type(parts)(*[arrays(part) for part in parts])
 
 
-def scan_forward(steps: Steps, lifo: bool, r: Tensor, s: Tensor, log: Log) -> None:
-    from softstack.kernels.cpu import scan
+def side_by_side(run: Callable[..., None], size: int, *parts: Any) -> None:
+    """Sequences are computed apart: where there is much to do, on as many cores as torch may use."""
+    B = parts[0].V.shape[0]
+    count = min(B, torch.get_num_threads(), size // SHARE)
+    if count < 2:
+        run(*parts)
+        return
+    bounds = [B * k // count for k in range(count + 1)]
+    with ThreadPoolExecutor(count) as pool:  # compiled code lets go of Python's lock
+        tasks = [
+            pool.submit(run, *(slice_of(part, slice(*ends)) for part in parts)) for ends in pairwise(bounds)
+        ]
+        for task in tasks:
+            task.result()
 
-    row = r.new_empty(r.shape[2])
-    scan.forward(arrays(row), arrays(steps), lifo, arrays(r), arrays(s), arrays(log))
+
+def slice_of(part: Any, sequences: slice) -> Any:
+    """Some sequences of an array or of a named tuple of them."""
+    return type(part)(*(x[sequences] for x in part)) if isinstance(part, tuple) else part[sequences]
+
+
+def scan_forward(steps: Steps, lifo: bool, r: Tensor, s: Tensor, log: Log) -> None:
+    from softstack.kernels.cpu import far, scan
+
+    def run(steps: Any, r: Any, s: Any, log: Any) -> None:
+        _, N, m = steps.V.shape
+        scan.forward(np.empty(m, r.dtype), steps, lifo, r, s, log, far.room(N, m, r.dtype))
+
+    side_by_side(run, r.numel(), *map(arrays, (steps, r, s, log)))
 
 
 def scan_backward(
     steps: Steps, lifo: bool, s: Tensor, log: Log, gr: Tensor, gs: Tensor, gV: Tensor, gu: Tensor, gd: Tensor
 ) -> None:
+    from softstack.kernels.cpu import far, scan
+
+    def run(steps: Any, s: Any, log: Any, *gradients: Any) -> None:
+        _, N, m = steps.V.shape
+        scan.backward(steps, lifo, s, log, *gradients, far.room(N, m, s.dtype))
+
+    side_by_side(run, gr.numel(), *map(arrays, (steps, s, log, gr, gs, gV, gu, gd)))
+
+
+def scan_step(
+    V: Tensor, link: Tensor, level: Tensor, head: Tensor, strength: Tensor, slot: int,
+    u: Tensor, d: Tensor, lifo: bool, r: Tensor,
+) -> None:  # fmt: skip
     from softstack.kernels.cpu import scan
 
-    scan.backward(arrays(steps), lifo, arrays(s), arrays(log), *map(arrays, (gr, gs, gV, gu, gd)))
+    chains = map(arrays, (V, link, level, head, strength))
+    scan.step(*chains, slot, *map(arrays, (u, d)), lifo, arrays(r))
 
 
 def rnn_forward(options: Options, sizes: Sizes, inputs: Inputs, outputs: Outputs) -> None:

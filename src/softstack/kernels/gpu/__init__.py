@@ -39,6 +39,15 @@ def scan_backward(
     scan.backward(steps, lifo, s, log, gr, gs, gV, gu, gd)
 
 
+def scan_step(
+    V: Tensor, link: Tensor, level: Tensor, head: Tensor, strength: Tensor, slot: int,
+    u: Tensor, d: Tensor, lifo: bool, r: Tensor,
+) -> None:  # fmt: skip
+    from softstack.kernels.gpu import scan
+
+    scan.step(V, link, level, head, strength, slot, u, d, lifo, r)
+
+
 def rnn_forward(options: Options, sizes: Sizes, inputs: Inputs, outputs: Outputs) -> None:
     from softstack.kernels.gpu import rnn
 
