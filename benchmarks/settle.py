@@ -33,6 +33,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "vectors of 2": dict(memory_size=2),
     "no push bias": dict(push_bias=0.0),
     "step mean": dict(loss="step_mean"),
+    "noise 0.25": dict(hidden_noise=0.25),
     "noise 0.3": dict(hidden_noise=0.3),
     "push bias 1": dict(push_bias=1.0),
     "push bias 1, width 2": dict(push_bias=1.0, weight_width=2.0),

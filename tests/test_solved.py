@@ -243,7 +243,9 @@ def test_what_was_measured_is_kept_and_made_again_for_another_trial(report, monk
 
 def test_the_study_changes_one_number_at_a_time():
     cells = study.cells(["parenthesis"])
-    base = replace(recipes.solve(Condition("parenthesis")), restarts=1, halvings=0)
+    base = replace(
+        recipes.solve(Condition("parenthesis")), restarts=1, halvings=0, hidden_noise=study.NOISE
+    )
     for cell in cells:
         differs = {name for name, value in vars(cell.condition).items() if value != getattr(base, name)}
         assert differs <= ({"state_reset", "hidden_noise"} if cell.axis == "neither" else {cell.axis})

@@ -24,7 +24,7 @@ RECIPE: dict[str, Any] = {
 RECURRENT: dict[str, Any] = {
     "memory_size": 4,
     "state_reset": 0.5,
-    "hidden_noise": 0.2,
+    "hidden_noise": 0.25,
     "weight_decay": 1e-5,
     "push_bias": 2.0,
 }
