@@ -235,7 +235,7 @@ def test_the_report_is_written(report):
 
 def test_what_was_measured_is_kept_and_made_again_for_another_trial(report, monkeypatch):
     out, rows, lines = report
-    monkeypatch.setattr(solved, "scored", None)
+    monkeypatch.setattr(solved, "_measure", None)
     assert solved.rows(out, rows, [0, 1], processes=1) == lines  # nothing is measured again
     path = store.place(out, rows[0].condition, 0)
     assert solved._known(out / "measured" / f"{path.parent.name}-seed-0.json", path.parent / "seed-1") is None

@@ -74,14 +74,21 @@ def rows(root: Path, wanted: Sequence[Row], seeds: Sequence[int], processes: int
     jobs = [(row, store.place(root, row.condition, seed)) for row in wanted for seed in seeds]
     files = [root / "measured" / f"{path.parent.name}-{path.name}.json" for _, path in jobs]
     (root / "measured").mkdir(exist_ok=True)
-    missing = [k for k, (_, path) in enumerate(jobs) if _known(files[k], path) is None]
+    missing = [
+        (path, row.recipe, file)
+        for (row, path), file in zip(jobs, files, strict=True)
+        if _known(file, path) is None
+    ]
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        lines = pool.starmap(scored, [(jobs[k][1], jobs[k][0].recipe) for k in missing], chunksize=1)
-    for k, line in zip(missing, lines, strict=True):
-        content = {"result": store.digest((jobs[k][1] / "result.json").read_bytes()), "line": line}
-        store.write(files[k], json.dumps(content).encode())
+        pool.starmap(_measure, missing, chunksize=1)
     trials = iter([_known(file, path) for file, (_, path) in zip(files, jobs, strict=True)])
     return [{**described(row), "trials": [next(trials) for _ in seeds]} for row in wanted]
+
+
+def _measure(path: Path, recipe: str, file: Path) -> None:
+    line = scored(path, recipe)
+    content = {"result": store.digest((path / "result.json").read_bytes()), "line": line}
+    store.write(file, json.dumps(content).encode())
 
 
 def _known(file: Path, path: Path) -> Line | None:
