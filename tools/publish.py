@@ -1,22 +1,32 @@
-"""Put what `make table`, `make figures` and `softstack bench` made where the README shows it.
+"""Put what `make table`, `make figures`, `softstack bench`, `solve` and `study` made where it is read.
 
     python tools/publish.py [--check]
 
-Copies to results/, and writes the README's generated parts from there. With --check nothing is written, and a
-README that does not say what results/ says is an error.
+Copies what is there to results/, and writes the generated parts of README.md and docs/solved.md from results/.
+With --check nothing is written, and a page that does not say what results/ says is an error.
 """
 
 import json
 import shutil
 import sys
 from pathlib import Path
+from statistics import median
+from typing import Any
 
+from softstack.lab.explain import solved, study_figures
 from softstack.lab.reports import table1 as report
+from softstack.lab.runs.compare import wilson
+from softstack.lab.training.recipes import HARD
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
-TABLE = ("table1.json", "table1.md", "table1.html", "trials.jsonl", "meta.json")
-BENCH = ("bench.json", "bench.png")  # beside gpu.json, from a machine that has one: see `speed_gpu`
+COPIED = {  # what results/ takes, by its folder there and where it is made
+    "table1": ("runs/table1", ("table1.json", "table1.md", "table1.html", "trials.jsonl", "meta.json")),
+    "bench": ("bench", ("bench.json", "bench.png")),  # beside gpu.json, from a machine that has a GPU
+    "solved": ("runs/solved", ("solved.json", "solved.md", "meta.json")),
+    "study": ("runs/study", ("study.jsonl", "study.png", "mechanism.json", "mechanism.png", "meta.json")),
+    "sweep": ("runs/many", ("sweep.json",)),
+}
 
 
 def table() -> str:
@@ -95,38 +105,113 @@ def sweep() -> str:
     )
 
 
-def filled(text: str) -> str:
-    parts = (("table 1", table()), ("speed", speed()), ("speed on a GPU", speed_gpu()), ("sweep", sweep()))
-    for name, made in parts:
+def loaded(folder: str) -> tuple[list[Any], dict[str, Any]]:
+    name = "solved.json" if folder == "solved" else "mechanism.json"
+    rows, meta = (json.loads((RESULTS / folder / file).read_text()) for file in (name, "meta.json"))
+    return rows, meta
+
+
+def solved_briefly() -> str:
+    """The LSTMs on the hard tasks."""
+    rows, meta = loaded("solved")
+    lstm = [row for row in rows if row["controller"] == "lstm" and row["task"] in HARD]
+    keep = [k for k, name in enumerate(solved.HEADER) if name not in ("network", "machine is the task's")]
+    table = [solved.HEADER, ["---"] * len(solved.HEADER), *solved.lines(lstm)]
+    text = "\n".join("| " + " | ".join(line[k] for k in keep) + " |" for line in table)
+    return f"{text}\n\n{solved.verdict(rows)} {solved.stamp(meta)}"
+
+
+def solved_whole() -> str:
+    rows, meta = loaded("solved")
+    return solved.markdown(rows, meta)
+
+
+def study_lines() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (RESULTS / "study" / "study.jsonl").read_text().splitlines()]
+
+
+def study() -> str:
+    """A line for each value: how many single networks solve each task, with 95 % intervals."""
+    lines, (_, meta) = study_lines(), loaded("study")
+    cells = {(line["axis"], line["value"], line["condition"]["task"]): line for line in lines}
+    names = {**study_figures.TITLES, "neither": "no resets, no noise"}
+    table = [["", "", *HARD], ["---"] * (2 + len(HARD))]
+    for axis, value in dict.fromkeys((axis, value) for axis, value, _ in cells):
+        shares = []
+        for task in HARD:
+            won, of = study_figures.successes(cells[axis, value, task])
+            bounds = wilson(won, of)
+            shares.append(f"{won} of {of} ({100 * bounds.low:.0f}-{100 * bounds.high:.0f} %)")
+        table.append([names[axis], "" if axis == "neither" else f"{value:,}", *shares])
+    text = "\n".join("| " + " | ".join(line) + " |" for line in table)
+    return (
+        f"{text}\n\nTrained by `softstack study` at commit {meta['commit']} on {meta['device']}. In brackets: "
+        "95 % intervals (Wilson's)."
+    )
+
+
+def mechanism() -> str:
+    """At the end of the training: how much of what the answers need is where."""
+    moments, meta = loaded("study")
+    table = ["| | training | state replaced | stack replaced |", "| --- | --- | --- | --- |"]
+    for task, kind in dict.fromkeys((line["task"], line["training"]) for line in moments):
+        of_kind = [line for line in moments if (line["task"], line["training"]) == (task, kind)]
+        last = [line for line in of_kind if line["steps"] == max(other["steps"] for other in of_kind)]
+        shares = [f"{100 * median(line[what] for line in last):.1f} %" for what in ("state", "memory")]
+        table.append(f"| {task} | {kind} | {shares[0]} | {shares[1]} |")
+    return "\n".join(table) + (
+        f"\n\nMedians of {len({line['seed'] for line in moments})} networks at the end of their training. Measured by "
+        f"`softstack study` at commit {meta['mechanism_commit']}."
+    )
+
+
+PAGES = {
+    "README.md": {
+        "table 1": table,
+        "speed": speed,
+        "speed on a GPU": speed_gpu,
+        "sweep": sweep,
+        "solved": solved_briefly,
+    },
+    "docs/solved.md": {"solved": solved_whole, "study": study, "mechanism": mechanism},
+}
+
+
+def filled(page: str) -> str:
+    """A page with its generated parts."""
+    text = (ROOT / page).read_text()
+    for name, part in PAGES[page].items():
         begin, end = f"<!-- {name}: begin, made by tools/publish.py -->", f"<!-- {name}: end -->"
         before, rest = text.split(begin)
-        made = made.rstrip("\n") + "\n" if made else ""
-        text = f"{before}{begin}\n{made}{end}{rest.split(end)[1]}"
+        content = part().rstrip("\n")
+        content = content + "\n" if content else ""
+        text = f"{before}{begin}\n{content}{end}{rest.split(end)[1]}"
     return text
 
 
-def main() -> None:
-    readme = ROOT / "README.md"
-    if "--check" in sys.argv:
-        if readme.read_text() != filled(readme.read_text()):
-            sys.exit("README.md does not say what results/ says: run python tools/publish.py")
-        return
-    for folder, names in (("table1", TABLE), ("bench", BENCH)):
+def copy() -> None:
+    for folder, (source, names) in COPIED.items():
         (RESULTS / folder).mkdir(parents=True, exist_ok=True)
         for name in names:
-            shutil.copy(
-                ROOT / ("runs/table1" if folder == "table1" else "bench") / name, RESULTS / folder / name
-            )
-    if (ROOT / "runs/many/sweep.json").exists():
-        (RESULTS / "sweep").mkdir(exist_ok=True)
-        shutil.copy(ROOT / "runs/many/sweep.json", RESULTS / "sweep" / "sweep.json")
+            if (ROOT / source / name).exists():
+                shutil.copy(ROOT / source / name, RESULTS / folder / name)
     rows, meta = (
         json.loads((RESULTS / "table1" / name).read_text()) for name in ("table1.json", "meta.json")
     )
     (RESULTS / "table1" / "table1.html").write_text(report.page(rows, meta))  # pages of rows stay at home
     for figure in sorted((ROOT / "figures").glob("*.png")):
         shutil.copy(figure, RESULTS / figure.name)
-    readme.write_text(filled(readme.read_text()))
+
+
+def main() -> None:
+    if "--check" not in sys.argv:
+        copy()
+    for page in PAGES:
+        text = filled(page)
+        if "--check" not in sys.argv:
+            (ROOT / page).write_text(text)
+        elif text != (ROOT / page).read_text():
+            sys.exit(f"{page} does not say what results/ says: run python tools/publish.py")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from softstack.formal.analysis import in_place_of, reachable
 from softstack.formal.transducer import BOTTOM, Rule, Transducer
 
+MOST = 120  # states and stack symbols of which every pair is tried
 CHAIN = 100  # ε-moves that are made at once, at most
 Head = tuple[str, str]  # state, top
 
@@ -133,7 +134,7 @@ def _merged(table: Table, machine: Transducer) -> tuple[dict[str, str], dict[str
     }
     nodes = [*(("top", s) for s in tops if s != BOTTOM), *(("state", q) for q in states)]
     final = set(machine.accepting)
-    for a, b in combinations(nodes, 2):
+    for a, b in combinations(nodes, 2) if len(nodes) <= MOST else ():
         if a[0] == b[0] and _root(parent, a) != _root(parent, b):
             parent = _joined(table, parent, a, b, final) or parent
     return {q: _root(parent, ("state", q))[1] for q in states}, {

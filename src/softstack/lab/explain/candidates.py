@@ -61,8 +61,9 @@ def best_candidate(
         said = [said_by(pdt, example.input) for example in held]
         agreed = agreement(said, told, held, limits.every_position)
         candidate = Candidate(pdt, agreed, consistent)
-        rivals = [rival.rank[:2] for rival in (best, larger) if rival is not None]
-        if len(rivals) == 2 and candidate.rank[:2] < min(rivals):
+        if best is not None and candidate.rank[:2] < best.rank[:2]:
+            continue
+        if larger is not None and not limits.hold(pdt) and candidate.rank[:2] < larger.rank[:2]:
             continue
         candidate = candidate._replace(machine=minimised(pdt))
         if limits.hold(candidate.machine):

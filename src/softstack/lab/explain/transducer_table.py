@@ -31,7 +31,8 @@ HEADER = (
     *(f"{factor}x" for factor in STRINGS),
     "does it use its stack?",
     "extracted PDT",
-    "fidelity, 2x",
+    "fidelity, 2x: strings",
+    "symbols",
     "its accuracy, 2x",
 )
 
@@ -94,7 +95,7 @@ def cells(row: Row) -> list[str]:
         *(f"{100 * accuracy:.1f}" for accuracy in row["accuracy"].values()),
         verdict,
         size,
-        *("" if score is None else _share(score[name]) for name in ("fidelity", "accuracy")),
+        *("" if score is None else _share(score[name]) for name in ("fidelity", "symbols", "accuracy")),
     ]
 
 
@@ -109,11 +110,13 @@ Each of the paper's six tasks is done by a pushdown transducer (PDT). `softstack
 network ([how](compile.md)); training by the paper's protocol finds another network. `softstack diagnose` says
 what a network does with its stack, and `softstack extract` reads a PDT off it ([how](extract.md)).
 
-Accuracy is in percent at 1, 2, 10 and 100 times the length of the training strings. An extracted PDT's
-*fidelity* is how often it says what the network says, its *accuracy* how often it says what the task asks,
-both on new strings of twice the length, with 95 % intervals by Wilson's score over scored symbols. A PDT
-that agrees with its network on less than 99 % at 1x or 2x does not explain it. Of ten trials, in the order of
-their dev accuracy, the best and the one in the middle are shown.
+Accuracy is in percent at 1, 2, 10 and 100 times the length of the training strings. The verdict is causal:
+what two runs hold is swapped, and answers follow or do not. An extracted PDT's *fidelity* is the share of
+strings to which it says all that the network says and nothing else, and of the symbols said; its *accuracy*
+is how many of the symbols that the task asks for it says. All are measured on new strings of twice the
+length, with 95 % intervals by Wilson's score over strings. A PDT that says something else to more than 1 % of
+the strings at 1x or 2x does not explain its network. Of ten trials, in the order of their dev accuracy, the
+best and the one in the middle are shown.
 """
 
 
