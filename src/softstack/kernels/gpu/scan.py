@@ -102,7 +102,7 @@ def names_of(dtype):
 
 
 def forward(steps, lifo, r, s, log):
-    """The log stays empty: the backward pass makes the geometry again, which costs less than keeping it."""
+    """The log stays empty: the backward pass makes the geometry again, to keep less."""
     (B, N, m), T = steps.V.shape, steps.u.shape[1]
     if not (B and T):
         s.copy_(steps.s0)
