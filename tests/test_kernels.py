@@ -524,7 +524,9 @@ def test_operators_are_registered_as_torch_wants(memory, generator):
     v, u, d = instructions("random", generator, 2, 5, 3)
     lengths = torch.tensor([5, 3])
     empty = torch.zeros(2, 0, 3, **DOUBLE), torch.zeros(2, 0, **DOUBLE)
-    torch.library.opcheck(scan_op, (v, u, d, *empty, lengths, memory == "stack", "cpu"))
+    for kernel, device in DEVICE.items():
+        tensors = [x.to(device) for x in (v, u, d, *empty, lengths)]
+        torch.library.opcheck(scan_op, (*tensors, memory == "stack", kernel))
     net = build("lstm", memory)
     state = net.cell.init((2,), v)
     weights = fused.weights_of("lstm", {k: p.detach() for k, p in net.cell.named_parameters()})

@@ -2,7 +2,7 @@
 
     python tools/publish.py [--check]
 
-Copies what is there to results/, and writes the generated parts of README.md and docs/solved.md from results/.
+Copies what is there to results/, and writes the generated parts of README.md and docs/solved.md from there.
 With --check nothing is written, and a page that does not say what results/ says is an error.
 """
 
@@ -145,8 +145,8 @@ def study() -> str:
         table.append([names[axis], "" if axis == "neither" else f"{value:,}", *shares])
     text = "\n".join("| " + " | ".join(line) + " |" for line in table)
     return (
-        f"{text}\n\nTrained by `softstack study` at commit {meta['commit']} on {meta['device']}. In brackets: "
-        "95 % intervals (Wilson's)."
+        f"{text}\n\nTrained by `softstack study` at commit {meta['commit']} on {meta['device']}. In "
+        "brackets: 95 % intervals (Wilson's)."
     )
 
 
@@ -159,9 +159,10 @@ def mechanism() -> str:
         last = [line for line in of_kind if line["steps"] == max(other["steps"] for other in of_kind)]
         shares = [f"{100 * median(line[what] for line in last):.1f} %" for what in ("state", "memory")]
         table.append(f"| {task} | {kind} | {shares[0]} | {shares[1]} |")
+    count = len({line["seed"] for line in moments})
     return "\n".join(table) + (
-        f"\n\nMedians of {len({line['seed'] for line in moments})} networks at the end of their training. Measured by "
-        f"`softstack study` at commit {meta['mechanism_commit']}."
+        f"\n\nMedians of {count} networks at the end of their training. Measured by `softstack study` at commit "
+        f"{meta['mechanism_commit']}."
     )
 
 

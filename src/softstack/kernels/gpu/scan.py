@@ -44,14 +44,26 @@ def block_of(N):
     return dict(BLOCK=BLOCK, num_warps=min(8, BLOCK // 128))
 
 
-class Geometry(NamedTuple):
-    """Where everything lies: (B, N) for each index, (B, tiles) for each tile. See stack.py and queue.py."""
+class StackGeometry(NamedTuple):
+    """Where everything lies, see stack.py: (B, N) for each index, (B, tiles) for each tile."""
 
     low: torch.Tensor
     high: torch.Tensor
-    third: torch.Tensor  # a stack's `top`, a queue's `front`
-    fourth: torch.Tensor  # a stack's `sill`
-    of_tiles: list[torch.Tensor]  # three of (B, tiles)
+    top: torch.Tensor
+    sill: torch.Tensor
+    floors: torch.Tensor
+    reaches: torch.Tensor
+
+
+class QueueGeometry(NamedTuple):
+    """The same, see queue.py."""
+
+    begin: torch.Tensor
+    end: torch.Tensor
+    front: torch.Tensor
+    starts: torch.Tensor
+    fronts: torch.Tensor
+    stops: torch.Tensor
 
 
 def room(like, count, dtype, *shape):
@@ -77,14 +89,12 @@ def geometry(steps, lifo, cut, s, bad, final):
         steps.u, steps.d, steps.s0, steps.lengths, low, high, third, s, bad, N, T, m,
         LIFO=lifo, FINAL=final, GRID=GRIDS[real(steps.V)], M=128, **block_of(N),
     )  # fmt: skip
-    grid = (B * count,)
-    if lifo:
-        stack.tiles_kernel[grid](
-            low, high, third, fourth, of_tiles[0], of_tiles[1], N, T, count, TILE=cut.TILE, num_warps=1
-        )
-    else:
-        queue.tiles_kernel[grid](low, high, third, *of_tiles, N, T, count, TILE=cut.TILE, num_warps=1)
-    return Geometry(low, high, third, fourth, of_tiles)
+    lines = StackGeometry(low, high, third, fourth, *of_tiles[:2])
+    if not lifo:
+        lines = QueueGeometry(low, high, third, *of_tiles)
+    kernel = stack.tiles_kernel if lifo else queue.tiles_kernel
+    kernel[(B * count,)](*lines, N, T, count, TILE=cut.TILE, num_warps=1)
+    return lines
 
 
 def names_of(dtype):
@@ -92,7 +102,7 @@ def names_of(dtype):
 
 
 def forward(steps, lifo, r, s, log):
-    """The log stays empty: the backward pass makes the geometry again, which costs less than keeping it."""
+    """The log stays empty: the backward pass makes the geometry again, to keep less."""
     (B, N, m), T = steps.V.shape, steps.u.shape[1]
     if not (B and T):
         s.copy_(steps.s0)
@@ -100,104 +110,87 @@ def forward(steps, lifo, r, s, log):
     dtype = real(steps.V)
     cut = tiling(dtype, m)
     bad = steps.lengths.new_empty(B, m, dtype=torch.int32)
+    options = dict(TILE=cut.TILE, M=cut.M, num_warps=cut.num_warps)
+    of_reads = dict(REAL=names_of(dtype), PRECISION=PRECISIONS[dtype], **options)
     with torch.cuda.device_of(r):
-        low, high, third, fourth, of_tiles = geometry(steps, lifo, cut, s, bad, True)
-        count = of_tiles[0].shape[1]
-        grid = (B * count, triton.cdiv(m, cut.M))
-        options = dict(
-            TILE=cut.TILE, M=cut.M, REAL=names_of(dtype), PRECISION=PRECISIONS[dtype], num_warps=cut.num_warps
-        )
+        lines = geometry(steps, lifo, cut, s, bad, True)
+        count = lines[-1].shape[1]
+        grid, sizes = (B * count, triton.cdiv(m, cut.M)), (N, T, m, count)
         if lifo:
-            stack.reads_kernel[grid](
-                steps.V, low, high, third, fourth, of_tiles[0], r, bad, N, T, m, count, **options
-            )
+            low, high, top, sill, floors, _ = lines
+            stack.reads_kernel[grid](steps.V, low, high, top, sill, floors, r, bad, *sizes, **of_reads)
         else:
-            queue.reads_kernel[grid](
-                steps.V, low, high, third, of_tiles[0], r, bad, N, T, m, count, **options
-            )
-        tiles.spread_kernel[grid](r, bad, N, T, m, count, TILE=cut.TILE, M=cut.M, num_warps=cut.num_warps)
+            begin, end, front, starts, _, _ = lines
+            queue.reads_kernel[grid](steps.V, begin, end, front, starts, r, bad, *sizes, **of_reads)
+        tiles.spread_kernel[grid](r, bad, *sizes, **options)
 
 
 def backward(steps, lifo, s, log, gr, gs, gV, gu, gd):
-    V, u, d, s0, lengths = steps
-    (B, N, m), T = V.shape, u.shape[1]
-    if not (B and T):
-        return
-    dtype, of_blocks = real(V), block_of(N)
-    cut = tiling(dtype, m)
+    if steps.u.numel():
+        cut = tiling(real(steps.V), steps.V.shape[2])
+        with torch.cuda.device_of(gV):
+            lines = geometry(steps, lifo, cut, s, steps.lengths, False)
+            run = stack_backward if lifo else queue_backward
+            run(steps, lines, cut, gr, gs, gV, gu, gd)
+
+
+def options_of(V, cut):
+    """Of the kernels that make links, of those that multiply, and of those that go by blocks."""
+    dtype = real(V)
+    links = dict(TILE=cut.TILE, M=min(32, cut.M), REAL=names_of(dtype), num_warps=cut.num_warps)
+    return links, dict(links, M=cut.M, PRECISION=PRECISIONS[dtype]), block_of(V.shape[1])
+
+
+def stack_backward(steps, lines, cut, gr, gs, gV, gu, gd):
+    V, u, _, s0, lengths = steps
+    low, high, top, sill, floors, reaches = lines
+    (B, N, m), T, count = V.shape, u.shape[1], floors.shape[1]
+    of_links, of_items, of_blocks = options_of(V, cut)
     chunks, blocks = triton.cdiv(m, cut.M), triton.cdiv(N, of_blocks["BLOCK"])
-    with torch.cuda.device_of(gV):
-        low, high, third, fourth, of_tiles = geometry(steps, lifo, cut, s, lengths, False)
-        count = of_tiles[0].shape[1]
-        neighbours, follows, opened, gates, pointers, emptied = room(u, 6, torch.int32, B, N)
-        through, own, direct, E = room(u, 4, torch.float64, B, N)
-        parts = u.new_empty(chunks, B, N, dtype=torch.float64)
-        grid, name = (B * count,), names_of(dtype)
-        of_links = dict(TILE=cut.TILE, M=min(32, cut.M), REAL=name, num_warps=cut.num_warps)
-        of_items = dict(
-            TILE=cut.TILE, M=cut.M, REAL=name, PRECISION=PRECISIONS[dtype], num_warps=cut.num_warps
-        )
-        if lifo:
-            stack.links_kernel[grid](
-                V, u, gr, gs, low, high, of_tiles[0], neighbours, follows, opened, through, own, direct,
-                N, T, m, count, **of_links,
-            )  # fmt: skip
-            stack.items_kernel[(*grid, chunks)](
-                V, gr, low, high, third, fourth, of_tiles[0], of_tiles[1], neighbours, through, gV, parts,
-                N, T, B, m, count, **of_items,
-            )  # fmt: skip
-            heights.resolve_kernel[(B,)](
-                low, neighbours, follows, opened, direct, parts, E, gates, pointers, N, T, B, lengths, chunks,
-                LIFO=True, **of_blocks,
-            )  # fmt: skip
-            stack.finish_kernel[(B * blocks,)](
-                s0,
-                lengths,
-                low,
-                neighbours,
-                opened,
-                own,
-                E,
-                gs.clone(),
-                gu,
-                gd,
-                gs,
-                N,
-                T,
-                blocks,
-                **of_blocks,
-            )
-            return
-        queue.links_kernel[grid](
-            V, u, d, gr, gs, lengths, low, high, third, neighbours, emptied, opened, through, own, direct,
-            follows, N, T, m, count, **of_links,
-        )  # fmt: skip
-        queue.items_kernel[(*grid, chunks)](
-            V,
-            gr,
-            low,
-            high,
-            third,
-            of_tiles[1],
-            of_tiles[2],
-            through,
-            gV,
-            parts,
-            N,
-            T,
-            B,
-            m,
-            count,
-            **of_items,
-        )
-        heights.resolve_kernel[(B,)](
-            low, neighbours, follows, opened, direct, parts, E, gates, pointers, N, T, B, lengths, 0,
-            LIFO=False, **of_blocks,
-        )  # fmt: skip
-        queue.finish_kernel[(B * blocks,)](
-            s0, lengths, low, high, neighbours, emptied, opened, own, parts, E, gs.clone(), gu, gd, gs,
-            N, T, B, blocks, chunks, **of_blocks,
-        )  # fmt: skip
+    below, follows, opened, gates, pointers = room(u, 5, torch.int32, B, N)
+    through, own, direct, E = room(u, 4, torch.float64, B, N)
+    parts = u.new_empty(chunks, B, N, dtype=torch.float64)
+    stack.links_kernel[(B * count,)](
+        V, u, gr, gs, low, high, floors, below, follows, opened, through, own, direct, N, T, m, count,
+        **of_links,
+    )  # fmt: skip
+    stack.items_kernel[(B * count, chunks)](
+        V, gr, low, high, top, sill, floors, reaches, below, through, gV, parts, N, T, B, m, count,
+        **of_items,
+    )  # fmt: skip
+    heights.resolve_kernel[(B,)](
+        low, below, follows, opened, direct, parts, E, gates, pointers, N, T, B, lengths, chunks,
+        LIFO=True, **of_blocks,
+    )  # fmt: skip
+    stack.finish_kernel[(B * blocks,)](
+        s0, lengths, low, below, opened, own, E, gs.clone(), gu, gd, gs, N, T, blocks, **of_blocks
+    )
+
+
+def queue_backward(steps, lines, cut, gr, gs, gV, gu, gd):
+    V, u, d, s0, lengths = steps
+    begin, end, front, _, fronts, stops = lines
+    (B, N, m), T, count = V.shape, u.shape[1], fronts.shape[1]
+    of_links, of_items, of_blocks = options_of(V, cut)
+    chunks, blocks = triton.cdiv(m, cut.M), triton.cdiv(N, of_blocks["BLOCK"])
+    heads, follows, emptied, opened, gates, pointers = room(u, 6, torch.int32, B, N)
+    through, own, direct, E = room(u, 4, torch.float64, B, N)
+    parts = u.new_empty(chunks, B, N, dtype=torch.float64)
+    queue.links_kernel[(B * count,)](
+        V, u, d, gr, gs, lengths, begin, end, front, heads, emptied, opened, through, own, direct, follows,
+        N, T, m, count, **of_links,
+    )  # fmt: skip
+    queue.items_kernel[(B * count, chunks)](
+        V, gr, begin, end, front, fronts, stops, through, gV, parts, N, T, B, m, count, **of_items
+    )
+    heights.resolve_kernel[(B,)](
+        begin, heads, follows, opened, direct, parts, E, gates, pointers, N, T, B, lengths, 0,
+        LIFO=False, **of_blocks,
+    )  # fmt: skip
+    queue.finish_kernel[(B * blocks,)](
+        s0, lengths, begin, end, heads, emptied, opened, own, parts, E, gs.clone(), gu, gd, gs,
+        N, T, B, blocks, chunks, **of_blocks,
+    )  # fmt: skip
 
 
 def step(V, link, level, head, strength, slot, u, d, lifo, r):

@@ -9,8 +9,8 @@ matters is skipped, whatever lies in it.
 import triton
 import triton.language as tl
 
-from softstack.kernels.gpu.heights import BIG, NOTHING
-from softstack.kernels.gpu.tiles import chosen, following, incoming, lowest, previous, product, vectors
+from softstack.kernels.gpu.heights import BIG, NOTHING, lower
+from softstack.kernels.gpu.tiles import chosen, following, incoming, previous, product, vectors
 
 
 @triton.jit(do_not_specialize=["N", "T", "tiles"])
@@ -24,9 +24,9 @@ def tiles_kernel(low, high, top, sill, floors, reaches, N, T, tiles, TILE: tl.co
     L = tl.load(low + t, mask=inside, other=BIG)
     H = tl.load(high + t, mask=inside, other=BIG)
     later = tl.load(low + t + 1, mask=(t + 1 < N) & (t + 1 < (tile + 1) * TILE), other=BIG)
-    later = tl.associative_scan(later, 0, lowest, reverse=True)
+    later = tl.associative_scan(later, 0, lower, reverse=True)
     tl.store(top + t, tl.minimum(H, later), mask=inside)
-    tl.store(sill + t, tl.associative_scan(L, 0, lowest), mask=inside)
+    tl.store(sill + t, tl.associative_scan(L, 0, lower), mask=inside)
     floor = tl.min(L, 0)
     tl.store(floors + tl.program_id(0), floor)
     bottom = tl.where(t >= N - T, H - 1, BIG)
@@ -38,10 +38,10 @@ def own_tops(L, H, t, TILE: tl.constexpr, ITEMS_FIRST: tl.constexpr):
     """(times, items) of one tile, or (items, times): where items end, for times that are not before them."""
     if ITEMS_FIRST:
         pops = tl.where(t[None, :] > t[:, None], L[None, :], BIG)
-        return tl.minimum(H[:, None], tl.associative_scan(pops, 1, lowest))
+        return tl.minimum(H[:, None], tl.associative_scan(pops, 1, lower))
     else:
         pops = tl.where(t[:, None] > t[None, :], L[:, None], BIG)
-        return tl.minimum(H[None, :], tl.associative_scan(pops, 0, lowest))
+        return tl.minimum(H[None, :], tl.associative_scan(pops, 0, lower))
 
 
 @triton.jit(do_not_specialize=["N", "T", "tiles"])

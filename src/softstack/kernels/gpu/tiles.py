@@ -10,11 +10,6 @@ SPAN: tl.constexpr = tl.constexpr(128)  # tiles that are looked at together
 
 
 @triton.jit
-def lowest(a, b):
-    return tl.minimum(a, b)
-
-
-@triton.jit
 def vectors(V, i, count, m, k, REAL: tl.constexpr):
     """Rows i of V, columns k, and zeros outside."""
     at = V + i.to(tl.int64)[:, None] * m + k[None, :]

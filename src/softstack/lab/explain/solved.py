@@ -5,15 +5,17 @@ solved.md      a line for each network, to read
 solved.html    the same as a page; its lines lead to pages in which the networks run
 meta.json      commit, versions, seeds and time taken
 
-A trial is scored on its test strings, about twice as long as those of the training, and on strings ten and
-fifty times as long. Of a network with a stack that was trained by the recipe it is asked what it does with
-its stack (`swaps.py`), and whether the machine that is read off it is the task's own (`equality.py`).
+A trial is scored on its test strings, about twice as long as those of the training; on strings ten and
+fifty times as long, drawn in the same way (`tasks.longer`); and on strings ten times as long that are built
+to go deeper (`tasks.of_length`). Of a network with a stack that was trained by the recipe it is asked what it
+does with its stack (`swaps.py`), and whether the machine that is read off it does the task.
 """
 
 import html
 import json
 import multiprocessing
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -21,17 +23,23 @@ from typing import Any
 import numpy as np
 import torch
 
+from softstack.formal.running import transduced
+from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
 from softstack.lab.explain.diagnosis import accuracy_at
-from softstack.lab.explain.equality import Party, equal, network_party
+from softstack.lab.explain.extract import extract
+from softstack.lab.explain.fidelity import said_by
 from softstack.lab.explain.swaps import use
 from softstack.lab.reports import row_page, table1
 from softstack.lab.runs import store
+from softstack.lab.tasks import Task
 from softstack.lab.training.conditions import Condition
 from softstack.lab.training.recipes import Row
 from softstack.words import counted
 
 Line = dict[str, Any]
+Word = tuple[str, ...]
+WORDS = 20_000  # strings that are tried on two machines
 FACTORS = {10: 100, 50: 20}  # strings, by how many times they are as long as those of the training
 SOLVED = 0.995  # a trial that scores this has solved its task
 
@@ -44,9 +52,10 @@ def scored(path: Path, recipe: str) -> Line:
     network, task = store.network(run), tasks.find(condition.task)
     line = {name: result[name] for name in ("seed", "dev", "test", "dev_loss")}
     for factor, count in FACTORS.items():
-        rng = np.random.default_rng([run.seed, factor])
-        strings = tasks.of_length(task, rng, count, factor * task.length("train"))
+        strings = tasks.longer(task, np.random.default_rng([run.seed, factor]), count, factor)
         line[f"test_{factor}x"] = accuracy_at(network, condition, strings)
+    deep = tasks.of_length(task, np.random.default_rng([run.seed, 0]), FACTORS[10], 10 * task.length("train"))
+    line["test_10x_deep"] = accuracy_at(network, condition, deep)
     line |= {name: result[name] for name in ("restart", "restarts") if name in result}
     if recipe == "solve" and condition.memory == "stack":
         line["use"] = use(network, condition, run.seed).kind
@@ -55,18 +64,35 @@ def scored(path: Path, recipe: str) -> Line:
 
 
 def _machine(run: store.Run, network: Any) -> Line:
-    """Whether the machine read off a network is the task's, on the strings of the task."""
-    exact = tasks.machine_of(tasks.find(run.condition.task))
-    party = network_party(network, run.condition, run.seed)
-    line: Line = {"states": None, "machine": "none"}
-    if party.machine is not None:
-        line = {"states": len(party.machine.states), "machine": "undecided"}
-        if exact is not None:
-            answer = equal(Party(exact), party, within_first=True)
-            line["machine"] = answer.answer
-            if answer.answer == "undecided":  # no word of so many symbols tells the two apart
-                line["length"] = answer.length
-    return line
+    """Whether the machine read off a network does the task, and why there is none."""
+    task = tasks.find(run.condition.task)
+    extraction = extract(network, run.condition, run.seed)
+    if extraction.machine is None or not extraction.explained:
+        return {"machine": "none", "why": extraction.sentence}
+    line = {"states": len(extraction.machine.states)}
+    exact = tasks.machine_of(task)
+    if exact is None:
+        return {**line, "machine": "unknown"}
+    word, length = difference(exact, extraction.machine, task)
+    if word is not None:
+        return {**line, "machine": "different", "word": " ".join(word)}
+    return {**line, "machine": "equal", "length": length}
+
+
+def difference(exact: Transducer, machine: Transducer, task: Task) -> tuple[Word | None, int]:
+    """A shortest string on which a machine does not say what is scored, and the length up to which every
+    string that the task's own machine reads was tried: as many as WORDS in all."""
+    words: list[Word] = [()]
+    tried = length = 0
+    while words and tried + len(words) * len(task.inputs) <= WORDS:
+        longer = [(*word, symbol) for word in words for symbol in task.inputs]
+        words = [word for word in longer if len(transduced(exact, word)) == len(word)]
+        for word in words:
+            pairs = zip_longest(said_by(exact, word), said_by(machine, word))
+            if any(right != said for right, said in pairs if right not in (None, task.padding)):
+                return word, len(word)
+        tried, length = tried + len(longer), length + 1
+    return None, length
 
 
 def rows(root: Path, wanted: Sequence[Row], seeds: Sequence[int], processes: int) -> list[Line]:
@@ -126,6 +152,7 @@ HEADER = (
     "solved",
     "10x",
     "50x",
+    "10x, deep",
     "without a stack",
     "uses its stack",
     "machine is the task's",
@@ -161,6 +188,7 @@ def _line(key: tuple[str, ...], kinds: dict[str, Line]) -> list[str]:
         f"{len(wins)} of {len(trials)}",
         _median(solved, "test_10x"),
         _median(solved, "test_50x"),
+        _median(solved, "test_10x_deep"),
         _median(kinds.get("alone")),
         f"{stacks} of {len(wins)}",
         f"{machines} of {len(wins)}",
@@ -168,8 +196,8 @@ def _line(key: tuple[str, ...], kinds: dict[str, Line]) -> list[str]:
 
 
 def same_machine(trial: Line) -> bool:
-    """Whether nothing tells the machine of a trial from the task's, as far as that was decided."""
-    return trial["machine"] == "equal" or trial.get("length") is not None
+    """Whether nothing tells the machine of a trial from the task's, up to the length that was tried."""
+    return bool(trial["machine"] == "equal")
 
 
 def _median(row: Line | None, what: str = "test") -> str:
@@ -179,10 +207,11 @@ def _median(row: Line | None, what: str = "test") -> str:
 def legend(trials: int) -> str:
     return (
         f"Median test accuracy of {counted(trials, 'trial')} in percent, on strings about twice as long as "
-        f"those of the training; `10x` and `50x`: as many times as long. `solved`: trials of at least "
-        f"{SOLVED:.1%}. The last two columns count those of them that `softstack diagnose` finds to use "
-        "their stack as a stack, and those whose extracted machine says what the task's says to every string "
-        "of the task, as far as that is decided."
+        "those of the training; `10x` and `50x`: as many times as long, drawn in the same way; `deep`: built "
+        "to go deeper than those (parentheses nested to a quarter of the length, formulas of any shape). "
+        f"`solved`: trials of at least {SOLVED:.1%}. The last two columns count those of them that "
+        "`softstack diagnose` finds to use their stack as a stack, and those whose extracted machine says what the "
+        "task's own says wherever that is scored, to every string up to a length (`solved.json` has it)."
     )
 
 

@@ -4,11 +4,16 @@ Nothing else knows the tasks by name. What a task may have but need not is asked
 `machine_of`, `version_of` and `page_of`, which have an answer for every task.
 """
 
+from collections.abc import Sequence
+from functools import cache
+from itertools import count
 from typing import Protocol
 
 import numpy as np
 
 from softstack.errors import BadInput, unknown
+from softstack.formal.grammar import Grammar
+from softstack.formal.sampling import count_derivations, sample_derivations
 from softstack.formal.transducer import Transducer
 from softstack.lab.tasks.agreement import Agreement
 from softstack.lab.tasks.data import Example, Split
@@ -25,6 +30,7 @@ class Task(Protocol):
 
     A task may also have
 
+        grammar                  what its strings are derived from: `longer` draws from deeper derivations
         of_length(rng, length)   a string of about this many symbols, which may be thousands
         machine                  the pushdown transducer that does the task: it writes one symbol for each
                                  that it reads, and the target wherever there is one
@@ -105,6 +111,32 @@ def of_length(task: Task, rng: np.random.Generator, n: int, length: int) -> list
         return []
     examples = [task.example(word) for word in task.sample(rng, 10 * n, split)]
     return sorted(examples, key=lambda example: len(example.input))[-n:]
+
+
+def longer(task: Task, rng: np.random.Generator, n: int, factor: int) -> list[Example]:
+    """n examples about `factor` times as long as those of the training, as the paper draws its test strings:
+    uniform over deeper derivations of the task's grammar, where it has one; else those of `of_length`."""
+    grammar = getattr(task, "grammar", None)
+    if grammar is None:
+        return of_length(task, rng, n, factor * task.length("train"))
+    depth = _depth(grammar, factor * _mean_length(task.sample(np.random.default_rng(0), 500, "train")))
+    return [task.example(word) for word in sample_derivations(grammar, rng, n, depth)]
+
+
+@cache
+def _depth(grammar: Grammar, length: float) -> int:
+    """The depth whose strings are nearest to this length, on average."""
+    rng, means = np.random.default_rng(0), {}
+    for depth in count(2):
+        if count_derivations(grammar, depth):
+            means[depth] = _mean_length(sample_derivations(grammar, rng, 100, depth))
+            if means[depth] > length:
+                return min(means, key=lambda depth: abs(means[depth] - length))
+    raise AssertionError("unreachable")
+
+
+def _mean_length(words: Sequence[Sequence[str]]) -> float:
+    return sum(map(len, words)) / len(words)
 
 
 def machine_of(task: Task) -> Transducer | None:

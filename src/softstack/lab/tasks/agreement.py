@@ -40,6 +40,7 @@ class Agreement:
     padding = "_"
     loss = "sum"
     machine = PDTS["agreement"]
+    grammar = GRAMMAR
     page = computed("next", range(4, 49, 4), 16, grammar=rules(GRAMMAR))
 
     def length(self, split: Split) -> int:

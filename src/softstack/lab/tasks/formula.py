@@ -34,6 +34,7 @@ class Formula:
     loss = "step_mean"
     version = 2  # the first was trained on the sum, which the authors did not do
     machine = PDTS["formula"]
+    grammar = GRAMMAR
     page = computed("formula", range(2, 9), 5, grammar=rules(GRAMMAR))
 
     def length(self, split: Split) -> int:

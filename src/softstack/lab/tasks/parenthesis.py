@@ -33,6 +33,7 @@ class Parenthesis:
     padding = "_"
     loss = "sum"
     machine = dyck([("(", ")"), ("[", "]")], blank="_")
+    grammar = GRAMMAR
     page = computed("next", range(3, 15), 6, grammar=rules(GRAMMAR))
 
     def length(self, split: Split) -> int:
