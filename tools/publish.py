@@ -161,8 +161,8 @@ def mechanism() -> str:
         table.append(f"| {task} | {kind} | {shares[0]} | {shares[1]} |")
     count = len({line["seed"] for line in moments})
     return "\n".join(table) + (
-        f"\n\nMedians of {count} networks at the end of their training. Measured by `softstack study` at commit "
-        f"{meta['mechanism_commit']}."
+        f"\n\nMedians of {count} networks at the end of their training. Measured by `softstack study` at "
+        f"commit {meta['mechanism_commit']}."
     )
 
 
