@@ -210,8 +210,8 @@ def legend(trials: int) -> str:
         "those of the training; `10x` and `50x`: as many times as long, drawn in the same way; `deep`: built "
         "to go deeper than those (parentheses nested to a quarter of the length, formulas of any shape). "
         f"`solved`: trials of at least {SOLVED:.1%}. The last two columns count those of them that "
-        "`softstack diagnose` finds to use their stack as a stack, and those whose extracted machine says what "
-        "the task's own says wherever that is scored, to every string up to a length (`solved.json` has it)."
+        "`softstack diagnose` finds to use their stack as a stack, and those whose extracted machine says "
+        "what the task's own says wherever that is scored, to every string up to a length (see solved.json)."
     )
 
 
