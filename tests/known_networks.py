@@ -11,6 +11,7 @@ from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
 from softstack.lab.explain.compiled import compile_task
 from softstack.lab.training.conditions import Condition, build
+from softstack.lab.training.train import train
 
 BRACKETS = [("(", ")"), ("[", "]"), ("{", "}")]
 MACHINES = {
@@ -211,6 +212,15 @@ def with_a_queue(network, condition):
     return queued, condition
 
 
+def trained(task, controller, **sizes):
+    """A trial of Table 1, which takes a second or two."""
+    condition = Condition(task, controller, **sizes)
+    [trial] = train(condition, [0])
+    network = build(condition)
+    network.load_state_dict(trial.weights)
+    return network, condition
+
+
 LINEAR = dict(controller="linear", buffered=False)
 AT_ONCE = dict(buffered=False)
 KNOWN = {
@@ -255,6 +265,9 @@ KNOWN = {
     "copy by a queue, lstm": (lambda: with_a_queue(*compiled_from("reversal", **AT_ONCE)), "queue"),
     "copy by a queue, buffered": (lambda: with_a_queue(*compiled_from("reversal")), "queue"),
     "a queue at once": (lambda: with_a_queue(*compiled_from("reverse at once")), "queue"),
+    "reversal, trained": (lambda: trained("reversal", "linear"), "stack"),
+    "delayed xor, trained": (lambda: trained("delayed_xor", "linear", memory_size=6), "register"),
+    "xor, trained": (lambda: trained("xor", "lstm", memory_size=6), "ignored"),
     "xor": (lambda: compiled_from("xor"), "ignored"),
     "delayed xor, others said": (lambda: says_others(*compiled_from("delayed_xor", **AT_ONCE)), "ignored"),
     **{

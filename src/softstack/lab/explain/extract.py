@@ -156,12 +156,12 @@ def extract(
             sample += outside(condition.task, rng, sample)
         held += sample
     if best is None:
-        found = "no PDT could be read off it"
+        reason = "no PDT could be read off it"
         if larger is not None:
-            found = (
+            reason = (
                 f"what could be read off has {larger.machine.size}: ask for more with --states or --symbols"
             )
-        sentence = f"No PDT of at most {states} states and {symbols} stack symbols explains it: {found}."
+        sentence = f"No PDT of at most {states} states and {symbols} stack symbols explains it: {reason}."
         return Extraction(None, False, hardening, 0.0, 0, [], None, sentence)
     pdt = best.machine
     scores, counterexample = measured(network, condition, pdt, rng, strings // 2 + 1, every_position)
