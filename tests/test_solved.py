@@ -9,7 +9,10 @@ import torch
 from torch.testing import assert_close
 
 from softstack.errors import BadInput
+from softstack.formal.running import transduced
+from softstack.formal.transducer import Transducer
 from softstack.kernels.cpu import train as compiled
+from softstack.lab import tasks
 from softstack.lab.explain import mechanism, solved, study_figures
 from softstack.lab.runs import store
 from softstack.lab.training import native, noise, recipes, study
@@ -241,11 +244,32 @@ def test_what_was_measured_is_kept_and_made_again_for_another_trial(report, monk
     assert solved._known(out / "measured" / f"{path.parent.name}-seed-0.json", path.parent / "seed-1") is None
 
 
+@pytest.mark.parametrize("name", ["parenthesis", "formula", "agreement", "reversal"])
+def test_longer_strings_are_about_as_long_as_asked_for_and_in_the_language(name):
+    task = tasks.find(name)
+    rng = np.random.default_rng(0)
+    trained = np.mean([len(task.example(word).input) for word in task.sample(rng, 300, "train")])
+    strings = tasks.longer(task, rng, 50, 10)
+    assert 6 * trained < np.mean([len(example.input) for example in strings]) < 14 * trained
+    for example in strings[:10]:
+        assert len(transduced(tasks.machine_of(task), example.input)) == len(example.input)
+
+
+def test_machines_are_compared_where_something_is_scored():
+    task = tasks.find("parenthesis")
+    exact = tasks.machine_of(task)
+    assert solved.difference(exact, exact, task)[0] is None
+    assert solved.difference(exact, exact, task)[1] >= 6
+    other = tasks.machine_of(tasks.find("agreement"))
+    assert solved.difference(exact, other, task)[0] == ("(",)
+    talks = Transducer.parse(str(exact).replace(": _ ,", ": ( ,"))
+    assert talks != exact
+    assert solved.difference(exact, talks, task)[0] is None  # what it says where nothing is scored is its own
+
+
 def test_the_study_changes_one_number_at_a_time():
     cells = study.cells(["parenthesis"])
-    base = replace(
-        recipes.solve(Condition("parenthesis")), restarts=1, halvings=0, hidden_noise=study.NOISE
-    )
+    base = replace(recipes.solve(Condition("parenthesis")), restarts=1, halvings=0, hidden_noise=study.NOISE)
     for cell in cells:
         differs = {name for name, value in vars(cell.condition).items() if value != getattr(base, name)}
         assert differs <= ({"state_reset", "hidden_noise"} if cell.axis == "neither" else {cell.axis})
