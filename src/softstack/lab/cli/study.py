@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 from typing import Annotated
 
+import torch
 from cyclopts import Parameter
 
 from softstack.errors import unknown
@@ -51,4 +52,7 @@ def study(
     moments = [line for task in wanted for line in mechanism.along(task)]
     store.write(out / "mechanism.json", json.dumps(moments, indent=1).encode() + b"\n")
     store.write(out / "mechanism.png", study_figures.needs(moments))
+    where = store.provenance("cuda" if torch.cuda.is_available() else "cpu")
+    meta = {**where, "mechanism_commit": where["commit"]}
+    store.write(out / "meta.json", json.dumps(meta, indent=2).encode() + b"\n")
     print(f"Written: {file}, study.png, mechanism.json and mechanism.png")
