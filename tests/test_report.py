@@ -7,10 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from softstack import buffered, networks
+from softstack.lab.reports import distributions
 from softstack.lab.reports import table1 as report
 from softstack.lab.training.conditions import TABLE_1
 from softstack.words import counted
@@ -119,3 +121,29 @@ def test_docstring_examples_run(module):
 )
 def test_one_is_not_several(words, text):
     assert counted(*words) == text
+
+
+def test_the_papers_figures_are_likely_if_they_are_drawn_from_ours_and_not_if_they_are_not():
+    """Held to a literal count over draws of another generator, and to what must be so at the ends."""
+    rng = np.random.default_rng(7)
+    ours = [{"seed": n, "dev": d, "test": d - 0.1} for n, d in enumerate(rng.uniform(0.8, 0.9, 200))]
+    middle = {"dev_min": 80.9, "dev_median": 85.0, "dev_max": 89.1}
+    paper = {**middle, "test_min": 60.0, "test_median": 75.0, "test_max": 79.1}
+    chances = distributions.probabilities(ours, paper)
+    draws = [sorted(rng.choice([100 * t["dev"] for t in ours], 10)) for _ in range(4000)]
+    medians = [round((draw[4] + draw[5]) / 2, 1) for draw in draws]
+    below, above = (sum(m <= 85.0 for m in medians) / 4000, sum(m >= 85.0 for m in medians) / 4000)
+    assert abs(chances["dev_median"] - min(1, 2 * min(below, above))) < 0.06
+    assert chances["test_min"] == 0 and chances["dev_min"] > 0.3
+
+
+def test_figures_that_are_unlikely_are_named():
+    row = {
+        "row": 1, "task": "reversal", "buffered": "no", "controller": "lstm", "stack": "no",
+        "paper": dict.fromkeys(report.STATISTICS, 50.0), "probability": dict.fromkeys(report.STATISTICS, 0.5),
+        "trials": [{}] * 200, **dict.fromkeys(report.STATISTICS, 51.0),
+    }  # fmt: skip
+    assert "0 of the paper's 6 figures" in distributions.verdict([row])
+    row["probability"]["test_max"] = 0.002
+    assert "reversal, lstm without a stack: test max 50.0." in distributions.verdict([row])
+    assert "50.0 (**0.002**)" in distributions.cells(row)[-1]

@@ -13,7 +13,7 @@ from rich.table import Table
 from softstack.errors import BadInput
 from softstack.lab.cli.options import Whole, at_least_one
 from softstack.lab.cli.screen import wide
-from softstack.lab.reports import row_page
+from softstack.lab.reports import distributions, row_page
 from softstack.lab.reports import table1 as report
 from softstack.lab.runs import store
 from softstack.lab.sweeps.jobs import train_missing
@@ -29,7 +29,9 @@ def table(
 
     Trains what is missing under `--out` and writes table1.html, .md and .json there (rows.html and so on, if
     only some rows are asked for). Each row of the page leads to its trials: how they learnt, and three of
-    them at work. Stop it at any time and run it again: finished trials are kept.
+    them at work. With 100 trials or more it also says how likely each of the paper's figures is, if its ten
+    trials were drawn from ours (distributions.md). Stop it at any time and run it again: finished trials are
+    kept.
 
     softstack table --rows 1 8                the two rows that take seconds
 
@@ -62,6 +64,9 @@ def table(
     }
     name = report.write(out, reproduced, meta)
     row_page.write(out, reproduced, f"{name}.html")
+    if len(seeds) >= distributions.ENOUGH:
+        distributions.write(out, reproduced, meta)
+        print(distributions.verdict(distributions.rows(reproduced)))
     screen = Table(*report.HEADER)
     for cells in report.cells(reproduced):
         screen.add_row(*(cell.strip("*") for cell in cells))

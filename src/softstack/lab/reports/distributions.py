@@ -1,0 +1,108 @@
+"""Table 1 by distributions: how likely the paper's figures are if its ten trials were drawn from ours.
+
+That our median of ten lies inside the paper's [min, max] is a lenient test. With many trials of ours one can
+ask more: draw ten of them, again and again, and see how often their min, median or max lies as far out as the
+paper's, on the side where that lies.
+
+distributions.json   every trial's dev and test accuracy, by row, and the probability of each figure
+distributions.md     the same to read
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from softstack.lab.reports import table1 as report
+from softstack.lab.runs import store
+from softstack.words import counted
+
+Row = report.Row
+ENOUGH = 100  # trials of a row from which its distribution is known well enough
+DRAWN, DRAWS = 10, 20_000  # the paper's trials, and how often as many are drawn from ours
+UNLIKELY = 0.01
+STATISTICS: dict[str, Callable[..., Any]] = {"min": np.min, "median": np.median, "max": np.max}
+
+
+def probabilities(trials: Sequence[Row], paper: Row) -> dict[str, float]:
+    """Of each of the paper's figures, in percent: twice the smaller share of draws on either side of it, to
+    the paper's one decimal."""
+    rng = np.random.default_rng(0)
+    chances = {}
+    for split in ("dev", "test"):
+        ours = np.array([100 * trial[split] for trial in trials])
+        draws = rng.choice(ours, (DRAWS, DRAWN))
+        for name, statistic in STATISTICS.items():
+            figure, values = paper[f"{split}_{name}"], statistic(draws, axis=1).round(1)
+            below, above = (values <= figure + 1e-9).mean(), (values >= figure - 1e-9).mean()
+            chances[f"{split}_{name}"] = float(min(1.0, 2 * min(below, above)))
+    return chances
+
+
+def rows(table: Sequence[Row]) -> list[Row]:
+    """The rows of a table with the probability of each figure, and no more of a trial than its accuracies."""
+    listed = []
+    for row in table:
+        trials = [{name: trial[name] for name in ("seed", "dev", "test")} for trial in row["trials"]]
+        first = {name: row[name] for name in ("row", "task", "buffered", "controller", "stack", "paper")}
+        statistics = {name: row[name] for name in report.STATISTICS}
+        chances = probabilities(trials, row["paper"])
+        listed.append({**first, **statistics, "probability": chances, "trials": trials})
+    return listed
+
+
+HEADER = ("task", "buffered", "controller", "stack", "ours: dev", "paper: dev", "ours: test", "paper: test")
+
+
+def cells(row: Row) -> list[str]:
+    """min / median / max of ours, and of the paper's each with its probability."""
+    texts = [row["task"].replace("_", " "), row["buffered"], row["controller"], row["stack"]]
+    for split in ("dev", "test"):
+        names = [f"{split}_{name}" for name in STATISTICS]
+        texts.append(" / ".join(f"{row[name]:.1f}" for name in names))
+        texts.append(" / ".join(f"{row['paper'][n]:.1f} ({_said(row['probability'][n])})" for n in names))
+    return texts
+
+
+def _said(chance: float) -> str:
+    text = f"{chance:.2f}" if chance >= UNLIKELY else f"{chance:.3f}" if chance >= 0.001 else "<0.001"
+    return text if chance >= UNLIKELY else f"**{text}**"
+
+
+def unlikely(listed: Sequence[Row]) -> list[tuple[Row, str]]:
+    return [(row, name) for row in listed for name, chance in row["probability"].items() if chance < UNLIKELY]
+
+
+def verdict(listed: Sequence[Row]) -> str:
+    far, figures = unlikely(listed), sum(len(row["probability"]) for row in listed)
+    trials = counted(len(listed[0]["trials"]), "trial")
+    said = (
+        f"With {trials} of ours in a row, {len(far)} of the paper's {figures} figures have a probability "
+        f"below {UNLIKELY}; if the paper's trials were drawn from ours, about {UNLIKELY * figures:.0f} would."
+    )
+    names = [f"{_named(row)}: {name.replace('_', ' ')} {row['paper'][name]:.1f}" for row, name in far]
+    return f"{said} They are: {'; '.join(names)}." if names else said
+
+
+def _named(row: Row) -> str:
+    buffered = ", buffered" if row["buffered"] == "yes" else ""
+    alone = "" if row["stack"] == "yes" else " without a stack"
+    return f"{row['task'].replace('_', ' ')}{buffered}, {row['controller']}{alone}"
+
+
+def markdown(listed: Sequence[Row], meta: Row) -> str:
+    lines = [HEADER, ["---"] * len(HEADER), *map(cells, listed)]
+    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return f"{table}\n\n{verdict(listed)} {report.stamp(meta)}\n"
+
+
+def write(out: Path, table: Sequence[Row], meta: Row) -> None:
+    listed = rows(table)
+    texts = {
+        "distributions.json": json.dumps({**meta, "rows": listed}),
+        "distributions.md": "# Table 1 by distributions\n\n" + markdown(listed, meta),
+    }
+    for name, text in texts.items():
+        store.write(out / name, text.rstrip("\n").encode() + b"\n")
