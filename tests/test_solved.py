@@ -13,6 +13,7 @@ from softstack.formal.running import transduced
 from softstack.formal.transducer import Transducer
 from softstack.kernels.cpu import train as compiled
 from softstack.lab import tasks
+from softstack.lab.cli.solve import solve
 from softstack.lab.explain import mechanism, solved, study_figures
 from softstack.lab.runs import store
 from softstack.lab.training import native, noise, recipes, study
@@ -234,6 +235,18 @@ def test_the_report_is_written(report):
     page = (out / "solved.html").read_text()
     assert "href=delayed-xor-lstm.html" in page
     assert "How to make a controller use its stack" in (out / "delayed-xor-lstm.html").read_text()
+
+
+def test_the_command(report, monkeypatch, capsys, tmp_path):
+    _, rows, _ = report
+    monkeypatch.setattr(recipes, "rows", lambda: rows)
+    solve(["delayed_xor"], controllers=["lstm"], trials=1, out=tmp_path, engine="inline")
+    assert "Report:" in capsys.readouterr().out
+    assert len(json.loads((tmp_path / "solved.json").read_text())) == 4
+    assert json.loads((tmp_path / "meta.json").read_text())["trained"] == 4
+    for wrong, sentence in ((["sorting"], "task of the paper"), (["xor"], "xor")):
+        with pytest.raises(BadInput, match=sentence):
+            solve(wrong, out=tmp_path)
 
 
 def test_what_was_measured_is_kept_and_made_again_for_another_trial(report, monkeypatch):
