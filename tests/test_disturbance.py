@@ -160,6 +160,17 @@ def test_rates_that_are_none(wrong, sentence):
         network(**wrong)
 
 
+def test_rates_can_be_changed_on_the_way():
+    net, x = network(state_reset=0.0, hidden_noise=0.0), torch.randn(4, 7, 3, **DOUBLE)
+    quiet = net(x)[0]
+    net.state_reset = 0.5
+    assert not torch.allclose(net(x)[0], quiet)
+    net.state_reset = 0.0
+    assert_close(net(x)[0], quiet)
+    with pytest.raises(BadInput, match="in \\[0, 1\\]"):
+        net.state_reset = 2.0
+
+
 def test_shapes_are_checked():
     net = network()
     with pytest.raises(BadInput, match="must be"):

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from softstack import buffers, checks, fit, fused, kernels
 from softstack.cell import Edit, StackCell, State
-from softstack.disturbance import Disturbance, check_rates, of_call
+from softstack.disturbance import Disturbance, Disturbed, of_call
 from softstack.errors import BadInput
 from softstack.memory import Batch, Memory, MemoryState, empty
 from softstack.memory.states import detached, full_precision, only_where, running
@@ -34,7 +34,7 @@ def twice(T: int) -> int:
     return 2 * T
 
 
-class BufferedStackRNN(nn.Module):
+class BufferedStackRNN(Disturbed):
     """Figure 2: a StackRNN that takes its input from one queue and puts its output into another.
 
     For T items of input it makes `steps(T)` steps, and at each decides how much to take and how much to
@@ -67,10 +67,9 @@ class BufferedStackRNN(nn.Module):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(state_reset, hidden_noise)
         kernels.require(backend)
-        check_rates(state_reset, hidden_noise)
-        self.backend, self.state_reset, self.hidden_noise = backend, state_reset, hidden_noise
+        self.backend = backend
         self.steps = steps
         self.discard_first = discard_first
         self.cell = StackCell(

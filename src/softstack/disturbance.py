@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from softstack.controllers import Hidden
 from softstack.errors import BadInput
@@ -56,13 +56,44 @@ def check_rates(state_reset: float, hidden_noise: float) -> None:
         raise BadInput(f"hidden_noise must be a finite number of at least 0; got {hidden_noise}")
 
 
+class Disturbed(nn.Module):
+    """A network with rates at which its controllers are disturbed in training. They may be changed later.
+
+    Whether there are any is kept beside them: torch.compile takes a number for a symbol, and compiles twice
+    where one decides what is done.
+    """
+
+    def __init__(self, state_reset: float, hidden_noise: float) -> None:
+        super().__init__()
+        self._state_reset, self._hidden_noise = 0.0, 0.0
+        self.state_reset, self.hidden_noise = state_reset, hidden_noise
+
+    @property
+    def state_reset(self) -> float:
+        return self._state_reset
+
+    @state_reset.setter
+    def state_reset(self, rate: float) -> None:
+        check_rates(rate, self._hidden_noise)
+        self._state_reset, self.disturbed = rate, bool(rate or self._hidden_noise)
+
+    @property
+    def hidden_noise(self) -> float:
+        return self._hidden_noise
+
+    @hidden_noise.setter
+    def hidden_noise(self, deviation: float) -> None:
+        check_rates(self._state_reset, deviation)
+        self._hidden_noise, self.disturbed = deviation, bool(self._state_reset or deviation)
+
+
 def of_call(
-    network: Any, disturbance: Disturbances | None, states: Sequence[Hidden], steps: int
+    network: Disturbed, disturbance: Disturbances | None, states: Sequence[Hidden], steps: int
 ) -> Sequence[Disturbance | None]:
     """One for each cell, whose states are like `states`: the caller's, or in training what is drawn."""
     if disturbance is not None:
         return checked(disturbance, states, steps)
-    if not network.training:
+    if not network.training or not network.disturbed:
         return [None] * len(states)
     return [draw(h, steps, network.state_reset, network.hidden_noise) for h in states]
 

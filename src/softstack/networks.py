@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from softstack import checks, fit, fused, kernels
 from softstack.cell import Edit, StackCell, State
-from softstack.disturbance import Disturbance, Disturbances, check_rates, of_call
+from softstack.disturbance import Disturbance, Disturbances, Disturbed, of_call
 from softstack.errors import BadInput
 from softstack.memory import Batch, Memory
 from softstack.memory.states import detached, only_where, running
@@ -33,7 +33,7 @@ AnyState = State | LayerStates
 RATES = ("state_reset", "hidden_noise")
 
 
-class StackRNN(nn.Module):
+class StackRNN(Disturbed):
     """Figure 1: a controller with a differentiable memory, to be used as `nn.LSTM(batch_first=True)` is.
 
     * `input_size`: numbers in x at each step
@@ -78,7 +78,7 @@ class StackRNN(nn.Module):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(state_reset, hidden_noise)
         kernels.require(backend)
         checks.positive("num_layers", num_layers)
         if not 0 <= dropout < 1:
@@ -88,8 +88,7 @@ class StackRNN(nn.Module):
                 "a controller that is given as a module serves one cell: for several layers or directions "
                 "register its class in ss.CONTROLLERS and give its name"
             )
-        check_rates(state_reset, hidden_noise)
-        self.backend, self.state_reset, self.hidden_noise = backend, state_reset, hidden_noise
+        self.backend = backend
         self.num_layers, self.dropout, self.bidirectional = num_layers, dropout, bidirectional
         directions = 2 if bidirectional else 1
         cells: list[StackCell] = []
