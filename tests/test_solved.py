@@ -15,7 +15,7 @@ from softstack.kernels.cpu import train as compiled
 from softstack.lab import tasks
 from softstack.lab.cli.solve import solve
 from softstack.lab.explain import mechanism, solved, study_figures
-from softstack.lab.runs import store
+from softstack.lab.runs import index, store
 from softstack.lab.training import native, noise, recipes, study
 from softstack.lab.training.adam import Adam
 from softstack.lab.training.conditions import TABLE_1, Condition
@@ -155,6 +155,12 @@ def test_restarts_are_written_down(restarted, tmp_path):
     run = store.load(store.save(tmp_path, restarted[0]))
     assert run.result["restart"] == restarted[0].restart
     assert [r["dev_loss"] for r in run.result["restarts"]] == [r.dev_loss for r in restarted[0].restarts]
+
+
+def test_a_trial_with_restarts_is_listed(restarted, tmp_path):
+    store.save(tmp_path, restarted[0])
+    row = index.row(tmp_path, f"{restarted[0].condition.name}/seed-0")
+    assert (row["restarts"], row["halvings"], row["dev_loss"]) == (4, 2, restarted[0].dev_loss)
 
 
 def test_what_diverged_or_was_dropped_is_never_chosen():

@@ -26,6 +26,7 @@ COLUMNS: dict[str, type] = {
     "dev": float,
     "test": float,
     "epochs": int,
+    "dev_loss": float,  # empty where it was not written down, as in softstack 0.1
     **{field.name: field.type for field in fields(Condition) if isinstance(field.type, type)},
     "numerics": int,
     "seconds": float,
@@ -64,13 +65,14 @@ def row(root: Path, path: str) -> Row:
     """What is asked of a run. One that needs a plugin is listed without it: it says all of this by itself."""
     try:
         run = store.load(root / path)
-        facts = {**asdict(run.condition), **run.result}
+        facts = {**run.result, **asdict(run.condition)}  # both have restarts: those of the result are a list
         source = run.provenance
     except plugins.MissingPlugin:
         facts = store.listed(root / path)
         source = facts.pop("provenance")
     return {
         **{name: facts[name] for name in ("seed", "dev", "test", "epochs")},
+        "dev_loss": facts.get("dev_loss"),
         **{field.name: facts[field.name] for field in fields(Condition)},
         "condition": path.split("/")[0],
         "numerics": NUMERICS,

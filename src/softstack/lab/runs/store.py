@@ -231,7 +231,7 @@ def listed(path: Path) -> dict[str, Any]:
                 raise TypeError(f"{name} is {value!r}")
             condition[name] = kinds[name](value)
         result, _ = _result(path, files, None, MOST_METRICS, MOST_WEIGHTS)
-        return {**condition, **result, "provenance": files.provenance}
+        return {**result, **condition, "provenance": files.provenance}
 
 
 @contextlib.contextmanager
