@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: view table test docs figures screens results clean
+.PHONY: view table test coverage docs figures screens results clean
 
 view: $(VENV)/.lab
 	$(BIN)/softstack train reversal --controller linear
@@ -22,6 +22,10 @@ figures: $(VENV)/.lab
 test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/pytest -n 2
+
+# Takes twice as long as the tests alone.
+coverage: $(VENV)/.dev
 	$(BIN)/pytest -n 2 --cov --cov-report=term
 
 docs: $(VENV)/.dev
