@@ -69,7 +69,7 @@ def settled(job: tuple[str, dict[str, Any]]) -> dict[str, Any]:
     from softstack.lab.tasks.data import Dataset
     from softstack.lab.training.conditions import Condition
     from softstack.lab.training.draws import encoded, stream
-    from softstack.lab.training.population import Population, scores
+    from softstack.lab.training.population import Population, accuracies
     from softstack.lab.training.train import train_epoch
 
     torch.set_num_threads(1)
@@ -80,16 +80,16 @@ def settled(job: tuple[str, dict[str, Any]]) -> dict[str, Any]:
     steps: dict[int, Any] = {}
     losses: list[list[float]] = []
     while len(population.histories[0]) < condition.most_epochs:
-        dev = train_epoch(population, steps)
+        train_epoch(population, steps)
         while len(losses) < 8 * len(population.histories[0]) // condition.most_epochs:
-            losses.append(dev)
+            losses.append(population.dev_losses())
     task = tasks.find(condition.task)
     strings = tasks.of_length(task, stream(SEEDS[0], "test"), 200, 3 * task.length("train") // 2)
     data = Dataset(*(x.to(device) for x in encoded(condition, strings).stacked()))
     held_out = []
     for place in range(len(population.members)):
         weights = {name: w.unsqueeze(0) for name, w in population.weights(place).items()}
-        held_out.append(scores(population.network, weights, data, population.letters).accuracy.item())
+        held_out.append(accuracies(population.network, weights, data, population.letters).item())
     return {
         "variant": variant, **fields, "losses": losses, "held_out": held_out,
         "seconds": round(time.perf_counter() - began, 1),

@@ -153,7 +153,11 @@ def test_a_controller_without_a_state_has_nothing_to_lose():
 
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
-    [(dict(state_reset=1.5), "in \\[0, 1\\]"), (dict(hidden_noise=-1.0), "at least 0")],
+    [
+        (dict(state_reset=1.5), "in \\[0, 1\\]"),
+        (dict(hidden_noise=-1.0), "at least 0"),
+        (dict(state_reset="half"), "must be a number; got 'half'"),
+    ],
 )
 def test_rates_that_are_none(wrong, sentence):
     with pytest.raises(BadInput, match=sentence):

@@ -263,7 +263,7 @@ def test_networks_are_tested_in_eval_mode(monkeypatch, tmp_path):
     condition = replace(SMALL, controller="seesaw")
     population = Population(condition, [0])
     core = population.network.cell.core
-    population.scores("dev")
+    population.accuracies("dev")
     assert core.modes and not any(core.modes)
     core.modes.clear()
     population.step(population.batches()[0])

@@ -50,6 +50,9 @@ def draw(
 
 
 def check_rates(state_reset: float, hidden_noise: float) -> None:
+    for name, rate in (("state_reset", state_reset), ("hidden_noise", hidden_noise)):
+        if not isinstance(rate, int | float):
+            raise BadInput(f"{name} must be a number; got {rate!r}")
     if not 0 <= state_reset <= 1:
         raise BadInput(f"state_reset is a probability, in [0, 1]; got {state_reset}")
     if not 0 <= hidden_noise < float("inf"):

@@ -66,8 +66,8 @@ def extract(
 ) -> None:
     """Read off a network the pushdown transducer that it computes, and say how well that explains it.
 
-    Writes extracted.json and, where there is one, the machine as extracted.pdt and extracted.svg. Where there
-    is none the exit code is 1.
+    Writes extracted.json and, where there is one, the machine as extracted.pdt and extracted.svg. Where none
+    explains the network the exit code is 1.
 
     softstack extract RUN_DIR
 
@@ -113,5 +113,5 @@ def extract(
         print(f"the machine says {ours or 'nothing'}, the network {theirs or 'nothing'}")
     print(f"Written: {folder / 'extracted.json'}")
     print(result.sentence)
-    if result.machine is None:
+    if not result.explained:
         sys.exit(1)

@@ -8,7 +8,6 @@ faster ones that are held to it.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -67,28 +66,30 @@ def hidden_state(network: Network, like: Tensor) -> Hidden:
     return h
 
 
-class Scores(NamedTuple):
-    """How networks do on strings, (P,) each."""
-
-    accuracy: Tensor  # right positions over scored positions, the argmax taken over the whole alphabet
-    loss: Tensor  # mean cross-entropy of a scored position
-
-
 @torch.no_grad()
-def scores(network: Network, parameters: Parameters, data: Dataset, letters: int) -> Scores:
+def tested(network: Network, parameters: Parameters, x: Tensor, letters: int) -> Tensor:
+    """`outputs` as they are when nothing is trained: a network may do something else while it trains."""
     training = network.training
-    network.eval()  # a network may do something else while it trains
-    y = outputs(network, parameters, data.x, letters)  # (P, n, T, K)
+    network.eval()
+    y = outputs(network, parameters, x, letters)
     network.train(training)
-    right = ((y.argmax(-1) == data.y) & data.mask).sum((1, 2))
-    surprise = cross_entropy(y.movedim(-1, 1), data.y, reduction="none").double()
-    count = data.mask.sum((1, 2))
-    return Scores(right.double() / count, (surprise * data.mask).sum((1, 2)) / count)
+    return y
 
 
 def accuracies(network: Network, parameters: Parameters, data: Dataset, letters: int) -> Tensor:
-    """(P,): right positions over scored positions."""
-    return scores(network, parameters, data, letters).accuracy
+    """(P,): right positions over scored positions, the argmax taken over the whole alphabet."""
+    y = tested(network, parameters, data.x, letters).argmax(-1)  # (P, n, T)
+    right = ((y == data.y) & data.mask).sum((1, 2))
+    return right.double() / data.mask.sum((1, 2))
+
+
+def losses(network: Network, parameters: Parameters, data: Dataset, letters: int) -> list[float]:
+    """Of each network the mean cross-entropy of a scored position, to nine digits: beyond them it depends on
+    who is there, for torch adds numbers up in another order."""
+    y = tested(network, parameters, data.x, letters).double()  # (P, n, T, K)
+    surprise = cross_entropy(y.movedim(-1, 1), data.y, reduction="none")
+    means = (surprise * data.mask).sum((1, 2)) / data.mask.sum((1, 2))
+    return [float(f"{mean:.9g}") for mean in means.tolist()]
 
 
 class Population:
@@ -182,8 +183,12 @@ class Population:
         left = self.condition.steps - self.optimiser.steps if self.condition.steps else len(batches)
         return tuple(batch.contiguous() for batch in batches[:left])
 
-    def scores(self, split: Split) -> Scores:
-        return scores(self.network, self.parameters, self.data[split], self.letters)
+    def accuracies(self, split: Split) -> Tensor:
+        return accuracies(self.network, self.parameters, self.data[split], self.letters)
+
+    def dev_losses(self) -> list[float]:
+        """What restarts are chosen by."""
+        return losses(self.network, self.parameters, self.data["dev"], self.letters)
 
     def weights(self, place: int) -> dict[str, Tensor]:
         return {name: p[place].detach().clone() for name, p in self.parameters.items()}

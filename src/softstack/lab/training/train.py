@@ -76,14 +76,16 @@ def train(
         ended: dict[Member, Ended] = {}
         steps: dict[int, Step] = {}
         while population.members:
-            dev_losses = train_epoch(population, steps)
+            train_epoch(population, steps)
             done = len(population.histories[0])
             stays = []
+            ends = [over(history, condition) for history in population.histories]
+            dev_losses = population.dev_losses() if any(ends) or done in halvings(condition) else []
             dropped = halved(population, dev_losses)
             for place, (member, history) in enumerate(
                 zip(population.members, population.histories, strict=True)
             ):
-                if over(history, condition) or place in dropped:
+                if ends[place] or place in dropped:
                     seconds = time.perf_counter() - began
                     ended[member] = Ended(
                         population.weights(place), history, dev_losses[place], seconds, place in dropped
@@ -116,11 +118,16 @@ def train(
     return trials
 
 
+def halvings(condition: Condition) -> list[int]:
+    """The epochs after which restarts are dropped."""
+    return [math.ceil(condition.most_epochs * (1 - 0.5**k)) for k in range(1, condition.halvings + 1)]
+
+
 def halved(population: Population, dev_losses: Sequence[float]) -> set[int]:
     """The places of the restarts that are dropped after this epoch: in each trial the worse half by dev loss,
     where the condition asks for it."""
     condition, done = population.condition, len(population.histories[0])
-    ends = [math.ceil(condition.most_epochs * (1 - 0.5**k)) for k in range(1, condition.halvings + 1)]
+    ends = halvings(condition)
     if done not in ends:
         return set()
     places: dict[int, list[int]] = {}
@@ -143,9 +150,9 @@ def finite(loss: float) -> float:
     return loss if math.isfinite(loss) else math.inf
 
 
-def train_epoch(population: Population, steps: dict[int, Step]) -> list[float]:
+def train_epoch(population: Population, steps: dict[int, Step]) -> None:
     """Train on every string once, and write losses and dev accuracies into the histories. `steps` has what
-    takes a step on batches of some size, and is added to. Gives the dev losses."""
+    takes a step on batches of some size, and is added to."""
     batches = population.batches()
     total = torch.zeros(len(population.members), device=batches[0].device)
     for strings in batches:
@@ -153,10 +160,9 @@ def train_epoch(population: Population, steps: dict[int, Step]) -> list[float]:
         if size not in steps:
             steps[size] = fastest(population, strings)
         total += steps[size](strings)
-    losses, dev = (total / len(batches)).tolist(), population.scores("dev")
-    for history, *epoch in zip(population.histories, losses, dev.accuracy.tolist(), strict=True):
+    losses, devs = (total / len(batches)).tolist(), population.accuracies("dev").tolist()
+    for history, *epoch in zip(population.histories, losses, devs, strict=True):
         history.append(Epoch(*epoch))
-    return dev.loss.tolist()
 
 
 def fastest(population: Population, strings: Tensor) -> Step:
