@@ -193,7 +193,8 @@ class Product:
         return int(len(node.second.pile) > len(node.first.pile))
 
     def _needs_cell(self, node: Node) -> bool:
-        return not node.rests and not node[self._moves_next(node)].pile  # type: ignore[union-attr]
+        mover = node.second if self._moves_next(node) else node.first
+        return not node.rests and not mover.pile
 
     def _moved(self, node: Node) -> Step | Word:
         """The next ε-move, or rest where there is none. A machine that rests writes no more."""

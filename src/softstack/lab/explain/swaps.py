@@ -102,6 +102,7 @@ def effects(
     for kind in KINDS:
         chosen = grafts(kind, memory, piles, past, rng)
         items = [grafted(kind, memory, piles, graft) for graft in chosen]
+        # items is bound here and now; mypy cannot infer a lambda that has a default
         edit = _edit(chosen, lambda state, k, items=items: _refilled(state, k, items[k], memory))  # type: ignore[misc]
         room = max((len(pile.s) for pile in items), default=0)
         told = _told(network, condition, strings, chosen, edit, room)
