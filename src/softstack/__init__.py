@@ -27,7 +27,7 @@ from softstack.networks import LayerStates, StackRNN
 from softstack.trace import Trace
 from softstack.viewer.show import show
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "CONTROLLERS",
