@@ -20,7 +20,7 @@ SLURM_KEYS = (
     "job_script_prologue", "interface", "local_directory", "log_directory", "python", "scheduler_options",
 )  # fmt: skip
 FORKED = {"distributed.worker.multiprocessing-method": "forkserver"}
-QUIET = {
+QUIET: dict[str, Any] = {
     "distributed.worker.memory.spill": False,
     "distributed.admin.log-length": 0,
     "distributed.scheduler.worker-ttl": None,  # goes by a clock that may jump; the engine looks itself
