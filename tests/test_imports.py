@@ -27,6 +27,7 @@ LAZY = {
     "softstack_command.app": "it needs softstack[lab], and workers need not have it",
     "distributed": "it takes long, and only workers need it",
     "dask": "it comes with distributed",
+    "cryptography": "only workers need it",
     "dask_jobqueue": "optional",
     "pyarrow": "optional",
     "torch.utils.tensorboard": "optional",

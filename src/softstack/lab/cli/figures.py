@@ -6,6 +6,7 @@ from pathlib import Path
 from softstack.errors import BadInput
 from softstack.lab import tasks
 from softstack.lab.cli.options import Whole, at_least_one, opened
+from softstack.lab.cli.screen import say
 from softstack.lab.reports import figures as drawing
 from softstack.lab.runs import store
 from softstack.lab.sweeps.jobs import train_missing
@@ -74,7 +75,7 @@ def figures(
         where missing trials train; see `softstack table --help`
     """
     seeds = range(at_least_one("--trials", trials))
-    train_missing(runs, [shown.condition for shown in drawing.FIGURES], seeds, engine)
+    train_missing(runs, [shown.condition for shown in drawing.FIGURES], seeds, engine, say=say)
     out.mkdir(parents=True, exist_ok=True)
     for shown in drawing.FIGURES:
         all_runs = [store.load(store.place(runs, shown.condition, seed)) for seed in seeds]

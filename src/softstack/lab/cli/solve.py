@@ -11,7 +11,7 @@ from rich.table import Table
 
 from softstack.errors import unknown
 from softstack.lab.cli.options import Whole, at_least_one
-from softstack.lab.cli.screen import wide
+from softstack.lab.cli.screen import say, wide
 from softstack.lab.explain import solved
 from softstack.lab.runs import store
 from softstack.lab.sweeps.jobs import train_missing
@@ -62,7 +62,7 @@ def solve(
         raise unknown("network", f"{', '.join(controllers or [])} on {', '.join(names or [])}", kinds)
     seeds = range(at_least_one("--trials", trials))
     conditions = [row.condition for row in wanted]
-    trained = train_missing(out, conditions, seeds, engine, "solved")
+    trained = train_missing(out, conditions, seeds, engine, "solved", say=say)
     rows = solved.rows(out, wanted, seeds, processes=os.cpu_count() or 1)
     devices = {
         store.load(store.place(out, c, seed)).provenance["device"] for c in conditions for seed in seeds

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from softstack.errors import BadInput
 from softstack.lab.cli.options import Whole, at_least_one
-from softstack.lab.cli.screen import wide
+from softstack.lab.cli.screen import say, wide
 from softstack.lab.reports import distributions, row_page
 from softstack.lab.reports import table1 as report
 from softstack.lab.runs import store
@@ -52,7 +52,7 @@ def table(
     numbers = _row_numbers(rows)
     seeds = range(at_least_one("--trials", trials))
     conditions = [c for n in numbers for c in (TABLE_1[n - 1], corrected(TABLE_1[n - 1])) if c is not None]
-    trained = train_missing(out, conditions, seeds, engine, "table1")
+    trained = train_missing(out, conditions, seeds, engine, "table1", say=say)
     reproduced = report.table(out, numbers, seeds)
     meta = {
         **store.provenance("cuda" if torch.cuda.is_available() else "cpu"),

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from softstack.errors import unknown
 from softstack.lab.cli.options import Whole, at_least_one
+from softstack.lab.cli.screen import say
 from softstack.lab.explain import transducer_table
 from softstack.lab.runs import store
 from softstack.lab.sweeps.jobs import train_missing
@@ -46,7 +47,7 @@ def transducers(
         if task not in transducer_table.TASKS:
             raise unknown("task of the paper", task, transducer_table.TASKS)
     seeds = range(at_least_one("--trials", trials))
-    train_missing(runs, transducer_table.conditions(wanted), seeds, engine)
+    train_missing(runs, transducer_table.conditions(wanted), seeds, engine, say=say)
     rows: list[transducer_table.Row] = []
     pictures: dict[str, str] = {}  # by what is drawn: the same machine is shown once
     (out / "transducers").mkdir(parents=True, exist_ok=True)

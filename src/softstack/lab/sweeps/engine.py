@@ -8,6 +8,7 @@ death is known to be that block's fault. A block that kills three workers has fa
 import asyncio
 import errno
 import fcntl
+import math
 import os
 import queue
 import signal
@@ -32,6 +33,7 @@ from softstack.lab.training import checkpoints
 
 MOST_ATTEMPTS = 3
 TICK = 0.5  # seconds from one look at the workers to the next
+LONELY = 10.0  # seconds without a worker before that is said
 FATAL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # the run root takes no more: nothing else will go better
 
 
@@ -50,9 +52,16 @@ class Failure(NamedTuple):
 
 
 Progress = Callable[[Unit, int, int], None]  # (unit, epoch, trials still training)
+Say = Callable[[str], None]  # a sentence for whoever waits
 
 
-def run(units: Sequence[Unit], engine: Engine, root: Path, progress: Progress) -> Iterator[Done | Failure]:
+def silent(sentence: str) -> None:
+    pass
+
+
+def run(
+    units: Sequence[Unit], engine: Engine, root: Path, progress: Progress, say: Say = silent
+) -> Iterator[Done | Failure]:
     """Train each unit into its run directories; gives them in the order in which they end."""
     workers.check(engine)
     if engine.where == "inline":
@@ -63,7 +72,7 @@ def run(units: Sequence[Unit], engine: Engine, root: Path, progress: Progress) -
                 store.put(root, part.condition, trials)
                 yield Done(part, seconds)
     elif units:
-        yield from _distributed(units, engine, root, progress)
+        yield from _distributed(units, engine, root, progress, say)
 
 
 def _remote(
@@ -120,7 +129,7 @@ class _Attempt(NamedTuple):
 
 
 def _distributed(
-    units: Sequence[Unit], engine: Engine, root: Path, progress: Progress
+    units: Sequence[Unit], engine: Engine, root: Path, progress: Progress, say: Say
 ) -> Iterator[Done | Failure]:
     waiting = deque(_Task(unit, ()) for unit in units)
     with (
@@ -128,12 +137,12 @@ def _distributed(
         workers.client(engine, len(units)) as client,
         futures.ThreadPoolExecutor(1) as saver,
     ):
-        yield from _dispatch(waiting, client, saver, engine, root, token, progress)
+        yield from _dispatch(waiting, client, saver, engine, root, token, progress, say)
 
 
 def _dispatch(
     waiting: deque[_Task], client: Any, saver: futures.Executor, engine: Engine, root: Path, token: str,
-    progress: Progress,
+    progress: Progress, say: Say,
 ) -> Iterator[Done | Failure]:  # fmt: skip
     """Keeps the workers busy, while `saver` fetches finished trials and writes them."""
     events: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
@@ -143,6 +152,7 @@ def _dispatch(
     saving: dict[int, _Attempt] = {}
     shunned: set[str] = set()
     number, looked, alive = 0, -TICK, set[str]()
+    patience = time.monotonic() + LONELY
 
     def news_of(number: int) -> Callable[[Any], None]:
         return lambda news: events.put((number, news))
@@ -160,6 +170,11 @@ def _dispatch(
         if now - looked >= TICK or not alive:
             looked = now
             alive = _alive(client, engine) - shunned
+            if alive:
+                patience = now + LONELY
+            elif now > patience:
+                patience = math.inf  # it is said once
+                say(f"the dask scheduler of --engine {engine.where} has no workers: waiting for one to come")
             for key, attempt in list(running.items()):
                 if attempt.worker not in alive or now - attempt.heard > engine.stall:
                     del running[key]

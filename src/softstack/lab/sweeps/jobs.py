@@ -14,7 +14,7 @@ from softstack.errors import BadInput
 from softstack.lab import plugins, tasks
 from softstack.lab.runs import disk, store, unfinished
 from softstack.lab.sweeps import plans, tally, workers
-from softstack.lab.sweeps.engine import Failure, run
+from softstack.lab.sweeps.engine import Failure, Say, run, silent
 from softstack.lab.sweeps.plans import Sweep
 from softstack.lab.sweeps.units import Unit
 from softstack.lab.sweeps.workers import Engine
@@ -34,11 +34,16 @@ class Outcome(NamedTuple):
 
 
 def train_missing(
-    root: Path, conditions: Sequence[Condition], seeds: Sequence[int], where: str, name: str = "trials"
+    root: Path,
+    conditions: Sequence[Condition],
+    seeds: Sequence[int],
+    where: str,
+    name: str = "trials",
+    say: Say = silent,
 ) -> int:
     """Train the trials that `root` does not have, all of them: how many those were."""
     sweep = Sweep(name, tuple(conditions), tuple(seeds))
-    outcome = run_sweep(root, sweep, Engine(where))
+    outcome = run_sweep(root, sweep, Engine(where), say)
     if outcome.failed:
         blocks, records = counted(len(outcome.failed), "block"), ", ".join(map(str, outcome.failed))
         raise BadInput(f"{blocks} of trials failed: see {records}")
@@ -49,7 +54,7 @@ def run_sweep(
     root: Path,
     sweep: Sweep,
     engine: Engine,
-    say: Callable[[str], None] = lambda sentence: None,
+    say: Say = silent,
     sink: Callable[[store.Run], None] | None = None,
 ) -> Outcome:
     """Train what `root` does not have of a sweep. What fails is recorded, and the rest goes on."""
@@ -59,6 +64,8 @@ def run_sweep(
     concerned = [c for c in sweep.conditions if missing(root, c, sweep.seeds)]
     if not concerned:
         return Outcome(0, [])
+    if risk := workers.risk(engine):
+        say(risk)
     workers.reach(engine)
     root.mkdir(parents=True, exist_ok=True)
     with disk.claimed(root, [*(c.name for c in concerned), f"{PLANS}/{plan_name(sweep)}"]):
@@ -77,7 +84,7 @@ def run_sweep(
                 counts.epoch(unit, epoch, training)
                 show()
 
-            for ended in run(blocks(left, engine), engine, root, progress):
+            for ended in run(blocks(left, engine), engine, root, progress, say):
                 counts.end(ended)
                 show()
                 if isinstance(ended, Failure):
@@ -153,7 +160,7 @@ def records(root: Path, condition: Condition) -> list[Path]:
     return [path for folder in folders for path in sorted(folder.glob("failed-*.json"))]
 
 
-def _tell_of_damage(root: Path, left: dict[Condition, tuple[int, ...]], say: Callable[[str], None]) -> None:
+def _tell_of_damage(root: Path, left: dict[Condition, tuple[int, ...]], say: Say) -> None:
     """Trials that are there and cannot be read are made again; whoever asked is told."""
     for condition, seeds in left.items():
         for record in records(root, condition):

@@ -1,6 +1,7 @@
 """Where workers come from: a dask cluster of this machine's cores, one that runs already, or SLURM's jobs."""
 
 import atexit
+import datetime
 import os
 import socket
 import tempfile
@@ -19,12 +20,15 @@ SLURM_KEYS = (
     "job_script_prologue", "interface", "local_directory", "log_directory", "python", "scheduler_options",
 )  # fmt: skip
 FORKED = {"distributed.worker.multiprocessing-method": "forkserver"}
-QUIET = {
+QUIET: dict[str, Any] = {
     "distributed.worker.memory.spill": False,
     "distributed.admin.log-length": 0,
     "distributed.scheduler.worker-ttl": None,  # goes by a clock that may jump; the engine looks itself
     "distributed.comm.timeouts.connect": "30s",
+    "distributed.scheduler.http.routes": [],  # what listens there has nothing to show
+    "distributed.worker.http.routes": [],
 }
+CERTIFIED = (datetime.datetime(2000, 1, 1), datetime.datetime(2100, 1, 1))  # a clock may jump
 
 
 class Engine(NamedTuple):
@@ -61,6 +65,16 @@ def check(engine: Engine) -> Engine:
     return engine
 
 
+def risk(engine: Engine) -> str:
+    """What there is to fear of an engine, in a sentence; nothing for most."""
+    if not engine.where.startswith("tcp://"):
+        return ""
+    return (
+        f"{engine.where} asks nobody who they are: anyone who reaches that address can run programs as you, "
+        "here and on its workers; use tls:// on a network that others are on"
+    )
+
+
 def reach(engine: Engine) -> None:
     """Refuse a scheduler that is not there, before anything is written."""
     if engine.where.startswith(("tcp://", "tls://")):
@@ -81,14 +95,20 @@ def _no_scheduler(engine: Engine, error: Exception) -> BadInput:
 @contextmanager
 def client(engine: Engine, most: int) -> Iterator[Any]:
     """A client of the cluster asked for; ours is started and ended. There is work for `most` workers."""
+    from distributed.utils import silence_logging_cmgr
+
     kind = engine.where.split(":")[0]
-    with CLUSTERS[kind](engine, most) as connected:
+    with silence_logging_cmgr("CRITICAL"), CLUSTERS[kind](engine, most) as connected:  # we say it ourselves
         yield connected
 
 
 @contextmanager
 def _local(engine: Engine, most: int) -> Iterator[Any]:
-    """One single-threaded worker per core, or one per GPU; on loopback alone."""
+    """One single-threaded worker per core, or one per GPU; on loopback alone.
+
+    Other users of the machine can reach that, so it speaks TLS alone, with a certificate made for the run,
+    which never leaves the memory of these processes. There is no dashboard.
+    """
     prepare()
     import dask
     import torch
@@ -100,7 +120,8 @@ def _local(engine: Engine, most: int) -> Iterator[Any]:
         dask.config.set({**QUIET, **FORKED}),
         LocalCluster(
             n_workers=min(most, workers), threads_per_worker=1, host="127.0.0.1",
-            dashboard_address="127.0.0.1:0", silence_logs="CRITICAL", memory_limit=0,
+            protocol="tls://", security=_security(_certificates()), silence_logs="CRITICAL", memory_limit=0,
+            dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": False},
         ) as cluster,
         Client(cluster) as connected,
     ):  # fmt: skip
@@ -111,16 +132,11 @@ def _local(engine: Engine, most: int) -> Iterator[Any]:
 @contextmanager
 def _running(engine: Engine, most: int) -> Iterator[Any]:
     from distributed import Client
-    from distributed.security import Security
 
     security = None
     if engine.where.startswith("tls://"):
-        security = Security(
-            tls_ca_file=str(engine.tls_ca),
-            tls_client_cert=str(engine.tls_cert),
-            tls_client_key=str(engine.tls_key),
-            require_encryption=True,
-        )
+        paths = {"ca_file": engine.tls_ca, "cert": engine.tls_cert, "key": engine.tls_key}
+        security = _security({part: str(path) for part, path in paths.items()})
     try:
         connected = Client(engine.where, timeout="10s", security=security)
     except (OSError, ValueError) as error:
@@ -129,19 +145,43 @@ def _running(engine: Engine, most: int) -> Iterator[Any]:
         yield connected
 
 
-def _certificates(folder: Path) -> Any:
-    """Certificates for one cluster, in files that only we can read."""
+def _certificates() -> dict[str, str]:
+    """A key and a certificate for one cluster: who does not have them can neither ask nor answer."""
+    try:
+        from cryptography import x509
+        from cryptography.hazmat.primitives import hashes, serialization
+        from cryptography.hazmat.primitives.asymmetric import ec
+    except ImportError:
+        raise BadInput(
+            "workers are reached by TLS alone, which needs cryptography: pip install 'softstack[lab]', or "
+            "train in this process with --engine inline"
+        ) from None
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "softstack")])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), *CERTIFIED)
+    certificate = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return {"ca_file": certificate, "cert": certificate, "key": secret.decode()}
+
+
+def _security(certificates: dict[str, str]) -> Any:
+    """From certificates or the names of their files: everyone shows them, and asks for them."""
     from distributed.security import Security
 
-    config = Security.temporary().get_tls_config_for_role("worker")
-    paths = {}
-    for name in ("ca_file", "cert", "key"):
-        paths[name] = str(folder / f"{name}.pem")
-        with open(os.open(paths[name], os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "w") as file:
-            file.write(config[name])
     roles = ("client", "scheduler", "worker")
-    files = {f"tls_{role}_{part}": paths[part] for role in roles for part in ("cert", "key")}
-    return Security(tls_ca_file=paths["ca_file"], **files, require_encryption=True)
+    shown = {f"tls_{role}_{part}": certificates[part] for role in roles for part in ("cert", "key")}
+    return Security(tls_ca_file=certificates["ca_file"], **shown, require_encryption=True)
+
+
+def _in_files(certificates: dict[str, str], folder: Path) -> dict[str, str]:
+    """The names of files with certificates, which only we can read."""
+    paths = {part: str(folder / f"{part}.pem") for part in certificates}
+    for part, path in paths.items():
+        with open(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "w") as file:
+            file.write(certificates[part])
+    return paths
 
 
 @contextmanager
@@ -156,11 +196,14 @@ def slurm_cluster(engine: Engine) -> Iterator[Any]:
     except ImportError:
         raise BadInput("--engine slurm needs dask-jobqueue: pip install 'softstack[slurm]'") from None
     options = {**SLURM, **{key: value for key, value in engine.slurm.items() if key != "jobs"}}
-    options["scheduler_options"] = {"dashboard_address": ":0", **options.get("scheduler_options", {})}
+    asked = options.get("scheduler_options", {})
+    hidden = {"dashboard": "dashboard_address" in asked, "dashboard_address": "127.0.0.1:0"}
+    options["scheduler_options"] = {**hidden, **asked}
     options["job_script_prologue"] = ["export OMP_NUM_THREADS=1", *options.get("job_script_prologue", [])]
     with tempfile.TemporaryDirectory(prefix=".softstack-slurm-", dir=Path.cwd()) as folder:
         try:
-            cluster = SLURMCluster(**options, protocol="tls://", security=_certificates(Path(folder)))
+            security = _security(_in_files(_certificates(), Path(folder)))
+            cluster = SLURMCluster(**options, protocol="tls://", security=security)
         except (TypeError, ValueError) as error:
             raise BadInput(f"dask-jobqueue refuses the [slurm] options ({error}): mend them") from None
         with cluster:
