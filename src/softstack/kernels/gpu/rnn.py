@@ -4,8 +4,8 @@ Left to matrix products over all steps at once are the map of x before the loop,
 the gradients of the weights at the end. A buffered network reads its input buffer through the map of x too,
 for both are linear: its buffer holds W x_j.
 
-The loop is one kernel where a chip holds a model's weights (`gpu/whole.py`), and elsewhere goes step by step
-(`gpu/steps.py`). Both keep what the backward pass needs on a tape, a sequence's part by part:
+The loop is one kernel: a program for each sequence where it can hold the model's weights (`gpu/whole.py`), and
+elsewhere teams of programs (`gpu/teams.py`). Both keep what the backward pass needs on a tape, a sequence's part by part:
 
     x's projection (T, G)   h, c (T + 1, H)   r (T + 1, m)   u, d, i, o, v (T, 2 or 4 + m)   gates (T, 4 H)
     the memory's level (N) and top (T + 1)   the input buffer's items (n_in, G), level (n_in) and top (T + 1)
@@ -14,7 +14,7 @@ The loop is one kernel where a chip holds a model's weights (`gpu/whole.py`), an
 import torch
 import triton
 
-from softstack.kernels.gpu import steps as gpu_steps
+from softstack.kernels.gpu import teams as gpu_teams
 from softstack.kernels.gpu import whole as gpu_whole
 from softstack.kernels.gpu.layout import on_chip, places, weights_held
 from softstack.kernels.gpu.scan import settle
@@ -72,7 +72,7 @@ def forward(options, sizes, inputs, outputs):
                 **padded(core, buffered, m, H, G),
             )  # fmt: skip
         else:
-            gpu_steps.forward(options, inputs, outputs, at, parts)
+            gpu_teams.forward(options, inputs, outputs, at, parts)
     if core == LINEAR:
         scores = torch.matmul(rs[:, :, :T], W[:, None, -K:, k:].mT) + b[:, None, None, -K:] + xs[..., -K:]
     else:
@@ -111,7 +111,7 @@ def backward(options, sizes, kept, gradients, to_x):
                 **padded(core, buffered, m, H, G),
             )  # fmt: skip
         else:
-            gpu_steps.backward(options, kept, state, to_f, gout, gpre, at)
+            gpu_teams.backward(options, kept, state, to_f, gout, gpre, at)
 
     def outer(left, right):
         """The sum over all steps of all sequences."""
