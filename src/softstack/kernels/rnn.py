@@ -117,8 +117,9 @@ def gradients(new: New, kept: Kept) -> list[Tensor]:
     """Of x and of the weights."""
     P, G, _ = kept.W.shape
     _, A, H = kept.Wo.shape
-    shapes = [kept.W.shape, (P, G), kept.Wh.shape, (P, H), kept.Wo.shape, (P, A if H else 0)]
-    return [new(kept.x, shape) for shape in (kept.x.shape, *shapes)]
+    biases = (new(kept.x, shape) for shape in ((P, G), (P, H), (P, A if H else 0)))
+    matrices = (new(matrix, matrix.shape) for matrix in (kept.W, kept.Wh, kept.Wo))
+    return [new(kept.x, kept.x.shape), *(part for pair in zip(matrices, biases, strict=True) for part in pair)]
 
 
 def split(arguments: tuple[Any, ...]) -> tuple[Kept, tuple[Any, ...], Options, bool, str]:
@@ -210,6 +211,16 @@ class Input(NamedTuple):
     steps: int
 
 
+def product_dtype(x: Tensor, backend: str) -> torch.dtype | None:
+    """What a GPU's tensor cores multiply in, where x or autocast asks for less than float32. All else is
+    computed in float32, sums included."""
+    if backend != "gpu":
+        return None
+    if x.dtype in HALVES:
+        return x.dtype
+    return torch.get_autocast_dtype("cuda") if x.is_cuda and torch.is_autocast_enabled("cuda") else None
+
+
 def run(
     x: Tensor,
     weights: Weights,
@@ -236,9 +247,13 @@ def run(
         disturbance = Disturbance(torch.where(live, keep, 1.0), noise * live.unsqueeze(-1))
     if lengths is None:
         lengths = torch.full((P, B), steps, device=x.device)
+    narrow = product_dtype(x, backend)
     tensors = flat((x, weights, start, strengths, i, disturbance))
     if x.dtype in HALVES:
         tensors = [tensor.float() for tensor in tensors]
+    if narrow is not None:
+        for name in ("W", "Wh", "Wo"):
+            tensors[INPUTS.index(name)] = getattr(weights, name).to(narrow)
     *outputs, tape, links = Fused.apply(*tensors, lengths.to(x.device, torch.int64), *options, backend)  # type: ignore[no-untyped-call]  # torch's apply
     if x.dtype in HALVES:
         outputs = [tensor.to(x.dtype) for tensor in outputs]

@@ -9,7 +9,8 @@ one makes the others need, so the members meet between: they write to the tape, 
 
 `joined` (P, R, m + H) is the map from [r; h] to `pre`, gate by gate: R = H (RNN), 4 H (LSTM, and GRU: reset,
 z, n's part from r, n's part from h), A (linear, whose `pre` are its actions). The tape is that of
-`gpu/rnn.py`; `at_` is where its parts begin.
+`gpu/rnn.py`, with the sequences of a step side by side: what a step touches then lies in few pages of memory.
+`at_` is where its parts begin.
 
 All programs of a launch run at the same time, which a cooperative launch guarantees: nobody waits for one that
 has not begun.
@@ -53,6 +54,7 @@ INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 PRECISIONS = {torch.float32: "tf32x3", torch.float64: "ieee", torch.bfloat16: "ieee", torch.float16: "ieee"}
 LEAST = 16  # sequences of a team: a tensor core multiplies as many
 NARROW = 8  # columns
+WARPS = 8
 
 
 class Team(NamedTuple):
@@ -66,40 +68,45 @@ class Team(NamedTuple):
 
 
 @triton.jit
-def meet(counter, met, members):
-    """Wait until every member of the team is here, and see what all have written: how many have arrived in
-    all meetings."""
-    met += members
+def arrive(counter, members):
+    """Say that this member has written what the others need."""
     tl.debug_barrier()
     if members > 1:
         tl.atomic_add(counter, 1, sem="release", scope="gpu")
+
+
+@triton.jit
+def wait(counter, met, members):
+    """Until every member of the team has arrived, and see what all have written. Gives how many have arrived
+    in all meetings so far."""
+    met += members
+    if members > 1:
         here = tl.atomic_add(counter, 0, sem="acquire", scope="gpu")
         while here < met:
             here = tl.atomic_add(counter, 0, sem="acquire", scope="gpu")
-        tl.debug_barrier()
+    tl.debug_barrier()
     return met
 
 
 @triton.jit
-def begin_kernel(s0, links, tape, n, N, size, chains, at_level, at_top, LIFO: tl.constexpr):
+def begin_kernel(s0, links, tape, n, N, B, T, size, chains, at_level, at_top, LIFO: tl.constexpr):
     """The memory before the first step."""
     q = tl.program_id(0).to(tl.int64)
-    links, tape = links + q * chains, tape + q * size
-    head, strength = start(s0 + q * n, links, tape + at_level, n, LIFO)
+    links, tape, i = links + q * chains, tape + q // B * B * size, q % B
+    head, strength = start(s0 + q * n, links, tape + at_level + i * N, n, LIFO)
     tl.store(links + N, head)
-    tl.store(tape + at_top, strength)
+    tl.store(tape + at_top + i * (T + 1), strength)
 
 
 @triton.jit
-def finish_kernel(s, links, tape, lengths, N, T, m, size, chains, at_r, at_level, at_top):
+def finish_kernel(s, links, tape, lengths, B, N, T, m, size, chains, at_r, at_level, at_top):
     """What the memory holds after the last."""
     q = tl.program_id(0).to(tl.int64)
-    links, tape = links + q * chains, tape + q * size
+    links, tape, i = links + q * chains, tape + q // B * B * size, q % B
     end = tl.minimum(T, tl.load(lengths + q)).to(tl.int32)
-    fault = faults(row(tape + at_r, end, m, 0), m)
-    finish(
-        s + q * N, links, tape + at_level, tl.load(links + N + end), tl.load(tape + at_top + end), fault, N
-    )
+    fault = faults(tape + at_r + (end * B + i) * m, m)
+    head, strength = tl.load(links + N + end), tl.load(tape + at_top + i * (T + 1) + end)
+    finish(s + q * N, links, tape + at_level + i * N, head, strength, fault, N)
 
 
 @triton.jit
@@ -112,34 +119,37 @@ def sequences_of(team, teams, B, lane, SEQUENCES: tl.constexpr):
 
 @triton.jit
 def sum_of(
-    total, at, here, weights, there, count, stride, scale,
-    COUNT: tl.constexpr, BLOCK: tl.constexpr, PRECISION: tl.constexpr,
+    total, at, here, weights, there, count, scale,
+    COUNT: tl.constexpr, PARTS: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """total (S, N) + A W. Row s of A begins at at[s] and is multiplied by scale[s]; column n of W begins at
-    weights[n], and its numbers lie `stride` apart. There are `count` of each; COUNT is no less."""
+    """total (S, N) + A W'. Row s of A begins at at[s] and is multiplied by scale[s]; row n of W begins at
+    weights[n]. Both have `count` numbers; COUNT is no less.
+
+    A sum is made in PARTS, one by each warp: one after the other, its products would take longer to follow
+    each other than to compute.
+    """
     real: tl.constexpr = total.dtype
-    for begin in tl.static_range(0, COUNT, BLOCK):
-        j = begin + tl.arange(0, BLOCK)
-        a = tl.load(at[:, None] + j[None, :], mask=here[:, None] & (j < count)[None, :], other=0)
-        w = tl.load(
-            weights[None, :] + j[:, None].to(tl.int64) * stride,
-            mask=(j < count)[:, None] & there[None, :], other=0,
-        )  # fmt: skip
-        a = (a * scale[:, None]).to(w.dtype)
-        total = tl.dot(a, w, total, input_precision=PRECISION, out_dtype=real)
-    return total
+    BLOCK: tl.constexpr = 64 if COUNT > 32 * PARTS else 32 if COUNT > 16 * PARTS else 16
+    sums = tl.zeros((PARTS, total.shape[0], total.shape[1]), real)
+    for begin in range(0, COUNT, PARTS * BLOCK):
+        j = begin + tl.arange(0, PARTS)[:, None, None] * BLOCK + tl.arange(0, BLOCK)[None, None, :]
+        a = tl.load(at[None, :, None] + j, mask=here[None, :, None] & (j < count), other=0)
+        w = tl.load(weights[None, :, None] + j, mask=there[None, :, None] & (j < count), other=0)
+        a = (a * scale[None, :, None]).to(w.dtype)
+        w = tl.permute(w, (0, 2, 1))
+        sums = tl.dot(a, w, sums, input_precision=PRECISION, out_dtype=real)
+    return total + tl.sum(sums, 0)
 
 
 @triton.jit
-def remember(
-    V, s0, tape, links, t, m, N, n, at_r, at_acts, at_level, at_top, MP: tl.constexpr, LIFO: tl.constexpr
-):  # fmt: skip
-    """Step t of one sequence's memory, by the actions on its tape: r_t."""
+def remember(V, s0, act, level, top, r, links, t, m, N, n, MP: tl.constexpr, LIFO: tl.constexpr):
+    """Step t of one sequence's memory, by its actions: r_t."""
     column = tl.arange(0, MP)
     inside = column < m
-    act, level, first, top = row(tape + at_acts, t, 2 + m, 0), tape + at_level, links + N + t, tape + at_top + t
+    first, top = links + N + t, top + t
     u, d = tl.load(act), tl.load(act + 1)
     v = tl.load(act + 2 + column, mask=inside, other=0)
+    tl.store(row(V, n + t, m, column), v, mask=inside)
     head, strength = pop(links, level, tl.load(first), tl.load(top), u)
     head, strength = push(links, level, head, strength, n + t, d, LIFO)
     tl.store(first + 1, head)
@@ -149,8 +159,7 @@ def remember(
         fault += u - u
     if t == 0:
         fault += column_faults(V, n, m, column) + faults(s0, n)
-    r = read(V, links, level, head, strength, fault, m, column)
-    tl.store(row(tape + at_r, t + 1, m, column), r, mask=inside)
+    tl.store(r + column, read(V, links, level, head, strength, fault, m, column), mask=inside)
 
 
 @triton.jit
@@ -160,7 +169,7 @@ def forward_kernel(
     at_h, at_c, at_r, at_acts, at_gates, at_level, at_top,
     CORE: tl.constexpr, MEMORY: tl.constexpr, DISTURBED: tl.constexpr,
     SEQUENCES: tl.constexpr, UNITS: tl.constexpr, ACTIONS: tl.constexpr, COLUMNS: tl.constexpr,
-    GATES: tl.constexpr, MP: tl.constexpr, FROM_R: tl.constexpr, FROM_H: tl.constexpr, BLOCK: tl.constexpr,
+    GATES: tl.constexpr, MP: tl.constexpr, FROM_R: tl.constexpr, FROM_H: tl.constexpr, PARTS: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
     real: tl.constexpr = tape.dtype.element_ty
@@ -171,7 +180,8 @@ def forward_kernel(
     end = tl.minimum(tl.max(ends, 0), T)
     p = (team // teams).to(tl.int64)
     joined, bias, Wo, bo = joined + p * R * (m + H), bias + p * R, Wo + p * A * H, bo + p * A
-    tapes = tape + q * size
+    tape += p * B * size
+    b = q - p * B
     always = tl.full((SEQUENCES,), 1, real)
     action = member * ACTIONS + tl.arange(0, ACTIONS)
     acts = action < 2 + m
@@ -184,7 +194,7 @@ def forward_kernel(
     own = member * UNITS + flat % UNITS
     exists &= own < H
     until = tl.load(lengths + mine, mask=exists, other=0).to(tl.int32)
-    my_tapes = tape + mine * size + own
+    my_b = mine - p * B
     for t in range(end):
         live = t < ends
         if CORE != LINEAR:
@@ -195,85 +205,86 @@ def forward_kernel(
                 my_kept = tl.load(keep + mine * T + t, mask=going, other=1)
             pre = tl.zeros((SEQUENCES, GATES * UNITS), real)
             pre = sum_of(
-                pre, tapes + at_r + t * m, live, joined + of_row * (m + H), unit < H, m, 1, always, FROM_R,
-                BLOCK, PRECISION,
+                pre, tape + at_h + (t * B + b) * H, live, joined + of_row * (m + H) + m, unit < H, H, kept, FROM_H,
+                PARTS, PRECISION,
             )  # fmt: skip
+            if MEMORY != NONE and t > 0:
+                met = wait(counter, met, members)  # for r_t; all of the above needs h_t alone
             pre = sum_of(
-                pre, tapes + at_h + t * H, live, joined + of_row * (m + H) + m, unit < H, H, 1, kept, FROM_H,
-                BLOCK, PRECISION,
+                pre, tape + at_r + (t * B + b) * m, live, joined + of_row * (m + H), unit < H, m, always, FROM_R,
+                PARTS, PRECISION,
             )  # fmt: skip
             pre += tl.load(bias + of_row, mask=unit < H, other=0)[None, :]
             pre += tl.load(
-                (tapes + t * G)[:, None] + of_row[None, :], mask=live[:, None] & from_W[None, :], other=0
+                (tape + (t * B + b) * G)[:, None] + of_row[None, :], mask=live[:, None] & from_W[None, :], other=0
             )
             if CORE == RNN:
                 h = tanh(tl.reshape(pre, (SEQUENCES * UNITS,)))
             else:
-                old = tl.load(my_tapes + at_h + t * H, mask=going, other=0) * my_kept
+                old = tl.load(tape + at_h + (t * B + my_b) * H + own, mask=going, other=0) * my_kept
                 c = old
                 if CORE == LSTM:
-                    c = tl.load(my_tapes + at_c + t * H, mask=going, other=0) * my_kept
+                    c = tl.load(tape + at_c + (t * B + my_b) * H + own, mask=going, other=0) * my_kept
                 p1, p2, p3, p4 = apart(pre, SEQUENCES * UNITS)
                 h, c, g1, g2, g3, g4 = gated(p1, p2, p3, p4, old, c, CORE)
-                note(my_tapes + at_gates + t * 4 * H, H, going, g1, g2, g3, g4)
+                note(tape + at_gates + (t * B + my_b) * 4 * H + own, H, going, g1, g2, g3, g4)
                 if CORE == LSTM:
-                    tl.store(my_tapes + at_c + (t + 1) * H, c, mask=going)
+                    tl.store(tape + at_c + ((t + 1) * B + my_b) * H + own, c, mask=going)
             if DISTURBED:
                 h += tl.load(noise + (mine * T + t) * H + own, mask=going, other=0)
-            tl.store(my_tapes + at_h + (t + 1) * H, h, mask=going)
-            met = meet(counter, met, members)
+            tl.store(tape + at_h + ((t + 1) * B + my_b) * H + own, h, mask=going)
+            arrive(counter, members)
+            met = wait(counter, met, members)
         if MEMORY != NONE:
+            if CORE == LINEAR and t > 0:
+                met = wait(counter, met, members)
             out = tl.zeros((SEQUENCES, ACTIONS), real)
             if CORE == LINEAR:
                 out = sum_of(
-                    out, tapes + at_r + t * m, live, joined + action * m, acts, m, 1, always, FROM_R, BLOCK,
+                    out, tape + at_r + (t * B + b) * m, live, joined + action * m, acts, m, always, FROM_R, PARTS,
                     PRECISION,
                 )  # fmt: skip
                 out += tl.load(bias + action, mask=acts, other=0)[None, :]
                 out += tl.load(
-                    (tapes + t * G)[:, None] + action[None, :], mask=live[:, None] & acts[None, :], other=0
+                    (tape + (t * B + b) * G)[:, None] + action[None, :], mask=live[:, None] & acts[None, :], other=0
                 )
             else:
                 out = sum_of(
-                    out, tapes + at_h + (t + 1) * H, live, Wo + action * H, acts, H, 1, always, FROM_H,
-                    BLOCK, PRECISION,
+                    out, tape + at_h + ((t + 1) * B + b) * H, live, Wo + action * H, acts, H, always, FROM_H,
+                    PARTS, PRECISION,
                 )  # fmt: skip
                 out += tl.load(bo + action, mask=acts, other=0)[None, :]
             out = tl.sigmoid(out)
             tl.store(
-                (tapes + at_acts + t * (2 + m))[:, None] + action[None, :], out,
+                (tape + at_acts + (t * B + b) * (2 + m))[:, None] + action[None, :], out,
                 mask=live[:, None] & acts[None, :],
             )  # fmt: skip
-            tl.store(
-                (V + (q * N + n + t) * m)[:, None] + action[None, :] - 2, out,
-                mask=live[:, None] & (acts & (action >= 2))[None, :],
-            )  # fmt: skip
-            met = meet(counter, met, members)
+            arrive(counter, members)
+            met = wait(counter, met, members)
             for lane in range(member, SEQUENCES, members):
                 one, is_there = sequences_of(team, teams, B, lane, SEQUENCES)
                 if is_there:
                     if t < tl.load(lengths + one):
+                        i = one - p * B
                         remember(
-                            V + one * N * m, s0 + one * n, tape + one * size, links + one * chains, t, m, N,
-                            n, at_r, at_acts, at_level, at_top, MP, MEMORY == STACK,
+                            V + one * N * m, s0 + one * n, tape + at_acts + (t * B + i) * (2 + m),
+                            tape + at_level + i * N, tape + at_top + i * (T + 1),
+                            tape + at_r + ((t + 1) * B + i) * m, links + one * chains, t, m, N, n, MP,
+                            MEMORY == STACK,
                         )  # fmt: skip
-            met = meet(counter, met, members)
+            arrive(counter, members)
 
 
 @triton.jit
 def unremember(
-    V, s0, gr, gs, gV, out, tape, links, t, m, N, n, at_acts, at_level, at_top, MP: tl.constexpr,
-    LIFO: tl.constexpr,
-):  # fmt: skip
+    V, s0, gr, gs, gV, out, act, level, top, links, t, m, N, n, MP: tl.constexpr, LIFO: tl.constexpr
+):
     """The reverse of `remember`: the gradients of u, d and v before their sigmoids."""
     column = tl.arange(0, MP)
     inside = column < m
-    act = row(tape + at_acts, t, 2 + m, 0)
     u, d, v = tl.load(act), tl.load(act + 1), tl.load(act + 2 + column, mask=inside, other=0)
     g = tl.load(gr + column, mask=inside, other=0)
-    gu, gd, popped = undo(
-        V, links, tape + at_level, links + N, tape + at_top, n, t, u, d, g, gs, gV, m, column, LIFO
-    )
+    gu, gd, popped = undo(V, links, level, links + N, top, n, t, u, d, g, gs, gV, m, column, LIFO)
     if t == 0:
         unlink(s0, gs, n, gu, popped, LIFO)
     gv = tl.load(row(gV, n + t, m, column), mask=inside, other=0)
@@ -285,12 +296,12 @@ def unremember(
 @triton.jit
 def backward_kernel(
     joined, Wo, to_f, gout, gpre, gh, gc, gr, keep, noise, lengths, s0, V, gV, gs, tape, links, counters,
-    first_team, teams, members, B, T, m, H, A, R, N, n, size, chains,
+    first_team, teams, members, B, T, m, H, A, R, F, N, n, size, chains,
     at_h, at_c, at_acts, at_gates, at_level, at_top,
     CORE: tl.constexpr, MEMORY: tl.constexpr, DISTURBED: tl.constexpr,
     SEQUENCES: tl.constexpr, UNITS: tl.constexpr, ACTIONS: tl.constexpr, COLUMNS: tl.constexpr,
     GATES: tl.constexpr, MP: tl.constexpr, FROM_ACTIONS: tl.constexpr, FROM_PRE: tl.constexpr,
-    BLOCK: tl.constexpr, PRECISION: tl.constexpr,
+    PARTS: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     real: tl.constexpr = tape.dtype.element_ty
     team, member = first_team + tl.program_id(0) // members, tl.program_id(0) % members
@@ -300,6 +311,8 @@ def backward_kernel(
     end = tl.minimum(tl.max(ends, 0), T)
     p = (team // teams).to(tl.int64)
     joined, Wo = joined + p * R * (m + H), Wo + p * A * H
+    tape, gout, gpre, to_f = tape + p * B * size, gout + p * B * T * A, gpre + p * B * T * R, to_f + p * B * T * F
+    b = q - p * B
     always = tl.full((SEQUENCES,), 1, real)
     column = member * COLUMNS + tl.arange(0, COLUMNS)
     inside = column < m
@@ -309,7 +322,7 @@ def backward_kernel(
     own = member * UNITS + flat % UNITS
     exists &= own < H
     until = tl.load(lengths + mine, mask=exists, other=0).to(tl.int32)
-    my_tapes = tape + mine * size + own
+    my_b = mine - p * B
     h_grad = tl.load(gh + mine * H + own, mask=exists, other=0)
     c_grad = tl.zeros_like(h_grad)
     if CORE == LSTM:
@@ -317,73 +330,80 @@ def backward_kernel(
     for back in range(end):
         t = end - 1 - back
         live, going = t < ends, t < until
-        step = q * T + t
+        step, my_step = t * B + b, t * B + my_b
         if MEMORY != NONE:
+            if back > 0:
+                met = wait(counter, met, members)  # for the gradient of r_t
             for lane in range(member, SEQUENCES, members):
                 one, is_there = sequences_of(team, teams, B, lane, SEQUENCES)
                 if is_there:
                     if t < tl.load(lengths + one):
+                        i = one - p * B
                         unremember(
                             V + one * N * m, s0 + one * n, gr + one * m, gs + one * N, gV + one * N * m,
-                            gout + (one * T + t) * A, tape + one * size, links + one * chains, t, m, N, n,
-                            at_acts, at_level, at_top, MP, MEMORY == STACK,
+                            gout + (t * B + i) * A, tape + at_acts + (t * B + i) * (2 + m),
+                            tape + at_level + i * N, tape + at_top + i * (T + 1), links + one * chains,
+                            t, m, N, n, MP, MEMORY == STACK,
                         )  # fmt: skip
-            met = meet(counter, met, members)
+            arrive(counter, members)
+            met = wait(counter, met, members)
         to_r = tl.zeros((SEQUENCES, COLUMNS), real)
         if CORE == LINEAR:
             at = (to_f + step * m)[:, None] + column[None, :]
             to_r += tl.load(at, mask=live[:, None] & inside[None, :], other=0)
             to_r = sum_of(
-                to_r, gout + step * A, live, joined + column, inside, 2 + m, m, always, FROM_ACTIONS, BLOCK,
+                to_r, gout + step * A, live, joined + column * R, inside, 2 + m, always, FROM_ACTIONS, PARTS,
                 PRECISION,
             )  # fmt: skip
             tl.store((gr + q * m)[:, None] + column[None, :], to_r, mask=live[:, None] & inside[None, :])
-            met = meet(counter, met, members)
+            arrive(counter, members)
         else:
             to_h = tl.zeros((SEQUENCES, UNITS), real)
             if MEMORY != NONE:
                 to_h = sum_of(
-                    to_h, gout + step * A, live, Wo + unit, unit < H, 2 + m, H, always, FROM_ACTIONS, BLOCK,
+                    to_h, gout + step * A, live, Wo + unit * A, unit < H, 2 + m, always, FROM_ACTIONS, PARTS,
                     PRECISION,
                 )  # fmt: skip
             grad = h_grad + tl.reshape(to_h, (SEQUENCES * UNITS,))
-            grad += tl.load(to_f + (mine * T + t) * H + own, mask=going, other=0)
-            pre = gpre + (mine * T + t) * R + own
+            grad += tl.load(to_f + my_step * H + own, mask=going, other=0)
+            pre = gpre + my_step * R + own
             keep_t = tl.full((SEQUENCES * UNITS,), 1, real)
             if DISTURBED:
                 keep_t = tl.load(keep + mine * T + t, mask=going, other=1)
             kept = tl.zeros_like(grad)
             through = c_grad
             if CORE == RNN:
-                h = tl.load(my_tapes + at_h + (t + 1) * H, mask=going, other=0)
+                h = tl.load(tape + at_h + ((t + 1) * B + my_b) * H + own, mask=going, other=0)
                 if DISTURBED:
                     h -= tl.load(noise + (mine * T + t) * H + own, mask=going, other=0)
                 tl.store(pre, grad * (1 - h * h), mask=going)
             else:
-                g1, g2, g3, g4 = noted(my_tapes + at_gates + t * 4 * H, H, going)
-                h = tl.load(my_tapes + at_h + t * H, mask=going, other=0) * keep_t
+                g1, g2, g3, g4 = noted(tape + at_gates + (t * B + my_b) * 4 * H + own, H, going)
+                h = tl.load(tape + at_h + (t * B + my_b) * H + own, mask=going, other=0) * keep_t
                 c, c_new = h, h
                 if CORE == LSTM:
-                    c = tl.load(my_tapes + at_c + t * H, mask=going, other=0) * keep_t
-                    c_new = tl.load(my_tapes + at_c + (t + 1) * H, mask=going, other=0)
+                    c = tl.load(tape + at_c + (t * B + my_b) * H + own, mask=going, other=0) * keep_t
+                    c_new = tl.load(tape + at_c + ((t + 1) * B + my_b) * H + own, mask=going, other=0)
                 p1, p2, p3, p4, through, kept = ungated(grad, c_grad, g1, g2, g3, g4, h, c, c_new, CORE)
                 note(pre, H, going, p1, p2, p3, p4)
-            met = meet(counter, met, members)
+            arrive(counter, members)
+            met = wait(counter, met, members)
+            if MEMORY != NONE or t == 0:
+                to_r = sum_of(
+                    to_r, gpre + step * R, live, joined + column * R, inside, R, always, FROM_PRE, PARTS,
+                    PRECISION,
+                )  # fmt: skip
+                tl.store((gr + q * m)[:, None] + column[None, :], to_r, mask=live[:, None] & inside[None, :])
+            if MEMORY != NONE:
+                arrive(counter, members)
             to_h = tl.zeros((SEQUENCES, UNITS), real)
             to_h = sum_of(
-                to_h, gpre + step * R, live, joined + m + unit, unit < H, R, m + H, always, FROM_PRE, BLOCK,
+                to_h, gpre + step * R, live, joined + (m + unit) * R, unit < H, R, always, FROM_PRE, PARTS,
                 PRECISION,
             )  # fmt: skip
             kept = (kept + tl.reshape(to_h, (SEQUENCES * UNITS,))) * keep_t
             h_grad = tl.where(going, kept, h_grad)
             c_grad = tl.where(going, through * keep_t, c_grad)
-            if MEMORY != NONE or t == 0:
-                to_r = sum_of(
-                    to_r, gpre + step * R, live, joined + column, inside, R, m + H, always, FROM_PRE, BLOCK,
-                    PRECISION,
-                )  # fmt: skip
-                tl.store((gr + q * m)[:, None] + column[None, :], to_r, mask=live[:, None] & inside[None, :])
-                met = meet(counter, met, members)
     tl.store(gh + mine * H + own, h_grad, mask=exists)
     if CORE == LSTM:
         tl.store(gc + mine * H + own, c_grad, mask=exists)
@@ -429,7 +449,7 @@ def launched(kernel, team, P, B, processors, tensors, sizes, constants):
     options = team._asdict()
     members = options.pop("members")
     if not INTERPRETED:
-        options.update(num_warps=4, launch_cooperative_grid=True)
+        options.update(num_warps=WARPS, num_stages=1, launch_cooperative_grid=True)
     for first in range(0, P * count, at_once):
         programs = min(at_once, P * count - first) * members
         kernel[(programs,)](*tensors, counters, first, count, members, *sizes, **options, **constants)
@@ -442,7 +462,7 @@ def processors_of(x):
 def constants_of(core, memory, disturbed, m, dtype):
     return {
         "CORE": core, "MEMORY": memory, "DISTURBED": disturbed, "GATES": 4 if core >= GRU.value else 1,
-        "MP": triton.next_power_of_2(m), "BLOCK": 16 if INTERPRETED else 64, "PRECISION": PRECISIONS[dtype],
+        "MP": triton.next_power_of_2(m), "PARTS": 2 if INTERPRETED else WARPS, "PRECISION": PRECISIONS[dtype],
     }  # fmt: skip
 
 
@@ -451,7 +471,7 @@ def forward(options, inputs, outputs, at, parts):
     core, memory, T, ragged, _, disturbed = options
     x, (W, b, Wh, bn, Wo, bo), start, _, (keep, noise), lengths = inputs
     _, _, final, _, tape, links = outputs
-    xs, hs, cs, rs = parts[:4]
+    xs, hs, cs, rs = parts
     (P, B, _, G), m, H, N, k = xs.shape, start.r.shape[2], start.h.shape[2], final.V.shape[2], x.shape[3]
     n, size, chains = N - T if memory != NONE.value else N, at[-1], links.shape[1] // B
     rs[:, :, 0] = start.r
@@ -463,7 +483,9 @@ def forward(options, inputs, outputs, at, parts):
     if memory == NONE.value:
         rs[:, :, 1:] = 0
     else:
-        begin_kernel[grid](start.s, links, tape, n, N, size, chains, at[6], at[7], LIFO=memory == STACK.value)
+        begin_kernel[grid](
+            start.s, links, tape, n, N, B, T, size, chains, B * at[6], B * at[7], LIFO=memory == STACK.value
+        )
     if core != LINEAR.value or memory != NONE.value:
         matrix = joined(core, W, Wh, k, H)
         bias = torch.cat((b, bn), 1) if core == GRU.value else b
@@ -471,15 +493,17 @@ def forward(options, inputs, outputs, at, parts):
         launched(
             forward_kernel, teamed(core, P, B, m, H, processors), P, B, processors,
             (matrix, bias, Wo, bo, keep, noise, lengths, start.s, final.V, tape, links),
-            (B, T, m, H, Wo.shape[1], G, matrix.shape[1], N, n, size, chains, *at[1:8]),
-            dict(constants_of(core, memory, disturbed, m, tape.dtype), FROM_R=m, FROM_H=H),
+            (B, T, m, H, Wo.shape[1], G, matrix.shape[1], N, n, size, chains, *(B * start for start in at[1:8])),
+            dict(constants_of(core, memory, disturbed, m, W.dtype), FROM_R=m, FROM_H=H),
         )  # fmt: skip
     ends = lengths.clamp(max=T) if ragged else None
     for result, by_step in zip((final.r, final.h, final.c), (rs, hs, cs), strict=True):
         if result.numel():
             result.copy_(by_step[:, :, T] if ends is None else at_end(by_step, ends))
     if memory != NONE.value:
-        finish_kernel[grid](final.s, links, tape, lengths, N, T, m, size, chains, at[3], at[6], at[7])
+        finish_kernel[grid](
+            final.s, links, tape, lengths, B, N, T, m, size, chains, B * at[3], B * at[6], B * at[7]
+        )
 
 
 def at_end(by_step, ends):
@@ -501,7 +525,7 @@ def backward(options, kept, state, to_f, gout, gpre, at):
     matrix, processors = joined(core, W, Wh, k, H), processors_of(x)
     launched(
         backward_kernel, teamed(core, P, B, m, H, processors), P, B, processors,
-        (matrix, Wo, to_f, gout, gpre, gh, gc, gr, keep, noise, lengths, s0, V, gV, gs, tape, links),
-        (B, T, m, H, A, matrix.shape[1], N, n, size, chains, *(at[j] for j in (1, 2, 4, 5, 6, 7))),
-        dict(constants_of(core, memory, disturbed, m, tape.dtype), FROM_ACTIONS=2 + m, FROM_PRE=R),
+        (matrix.mT.contiguous(), Wo.mT.contiguous(), to_f, gout, gpre, gh, gc, gr, keep, noise, lengths, s0, V, gV, gs, tape, links),
+        (B, T, m, H, A, R, to_f.shape[3], N, n, size, chains, *(B * at[j] for j in (1, 2, 4, 5, 6, 7))),
+        dict(constants_of(core, memory, disturbed, m, W.dtype), FROM_ACTIONS=2 + m, FROM_PRE=R),
     )  # fmt: skip
