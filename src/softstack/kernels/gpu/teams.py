@@ -54,16 +54,15 @@ INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 PRECISIONS = {torch.float32: "tf32x3", torch.float64: "ieee", torch.bfloat16: "ieee", torch.float16: "ieee"}
 LEAST = 16  # sequences of a team: a tensor core multiplies as many
 NARROW = 8  # columns
-WARPS = 8
+HELD = 224 * 1024  # bytes that a chip holds
 
 
 class Team(NamedTuple):
     """How the work is cut up."""
 
     SEQUENCES: int  # of a team
-    UNITS: int  # of the controller that a member makes
+    UNITS: int  # of the controller that a member makes, and columns of r
     ACTIONS: int
-    COLUMNS: int  # of r
     members: int
 
 
@@ -118,27 +117,50 @@ def sequences_of(team, teams, B, lane, SEQUENCES: tl.constexpr):
 
 
 @triton.jit
-def sum_of(
-    total, at, here, weights, there, count, scale,
-    COUNT: tl.constexpr, PARTS: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
-    """total (S, N) + A W'. Row s of A begins at at[s] and is multiplied by scale[s]; row n of W begins at
-    weights[n]. Both have `count` numbers; COUNT is no less.
+def rows_of(at, here, count, j):
+    """Numbers j of the rows that begin at `at`, and zeros outside: (S, J), or (PARTS, S, J) if j is in parts."""
+    if len(j.shape) == 1:
+        return tl.load(at[:, None] + j[None, :], mask=here[:, None] & (j < count)[None, :], other=0)
+    else:
+        inside = here[None, :, None] & (j < count)[:, None, :]
+        return tl.load(at[None, :, None] + j[:, None, :], mask=inside, other=0)
 
-    A sum is made in PARTS, one by each warp: one after the other, its products would take longer to follow
-    each other than to compute.
-    """
+
+@triton.jit
+def product(total, at, here, scale, weights, there, held, count, COUNT: tl.constexpr, HELD: tl.constexpr,
+            PRECISION: tl.constexpr):  # fmt: skip
+    """total (S, N) + A W'. Row s of A begins at at[s] and is multiplied by scale[s]; row n of W begins at
+    weights[n], or W' is `held`. Both have `count` numbers; COUNT is no less."""
     real: tl.constexpr = total.dtype
-    BLOCK: tl.constexpr = 64 if COUNT > 32 * PARTS else 32 if COUNT > 16 * PARTS else 16
+    LARGE: tl.constexpr = 256 if total.shape[0] * total.shape[1] <= 512 else 64
+    BLOCK: tl.constexpr = COUNT if HELD else LARGE if COUNT > 64 else 64
+    for begin in range(0, COUNT, BLOCK):
+        j = begin + tl.arange(0, BLOCK)
+        w = held if HELD else tl.trans(rows_of(weights, there, count, j))
+        a = (rows_of(at, here, count, j) * scale[:, None]).to(w.dtype)
+        total = tl.dot(a, w, total, input_precision=PRECISION, out_dtype=real)
+    return total
+
+
+@triton.jit
+def long_product(total, at, here, weights, there, held, count, COUNT: tl.constexpr, PARTS: tl.constexpr,
+                 HELD: tl.constexpr, PRECISION: tl.constexpr):  # fmt: skip
+    """The same, in PARTS, one by each warp: for few columns, where one sum after the other would take longer to
+    follow each other than to compute."""
+    real: tl.constexpr = total.dtype
+    BLOCK: tl.constexpr = COUNT // PARTS if HELD else 64
     sums = tl.zeros((PARTS, total.shape[0], total.shape[1]), real)
     for begin in range(0, COUNT, PARTS * BLOCK):
-        j = begin + tl.arange(0, PARTS)[:, None, None] * BLOCK + tl.arange(0, BLOCK)[None, None, :]
-        a = tl.load(at[None, :, None] + j, mask=here[None, :, None] & (j < count), other=0)
-        w = tl.load(weights[None, :, None] + j, mask=there[None, :, None] & (j < count), other=0)
-        a = (a * scale[None, :, None]).to(w.dtype)
-        w = tl.permute(w, (0, 2, 1))
+        j = in_parts(begin, PARTS, BLOCK)
+        w = held if HELD else tl.permute(rows_of(weights, there, count, j), (0, 2, 1))
+        a = rows_of(at, here, count, j).to(w.dtype)
         sums = tl.dot(a, w, sums, input_precision=PRECISION, out_dtype=real)
     return total + tl.sum(sums, 0)
+
+
+@triton.jit
+def in_parts(begin, PARTS: tl.constexpr, BLOCK: tl.constexpr):
+    return begin + tl.arange(0, PARTS)[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
 
 
 @triton.jit
@@ -167,9 +189,9 @@ def forward_kernel(
     joined, bias, Wo, bo, keep, noise, lengths, s0, V, tape, links, counters, first_team,
     teams, members, B, T, m, H, A, G, R, N, n, size, chains,
     at_h, at_c, at_r, at_acts, at_gates, at_level, at_top,
-    CORE: tl.constexpr, MEMORY: tl.constexpr, DISTURBED: tl.constexpr,
-    SEQUENCES: tl.constexpr, UNITS: tl.constexpr, ACTIONS: tl.constexpr, COLUMNS: tl.constexpr,
-    GATES: tl.constexpr, MP: tl.constexpr, FROM_R: tl.constexpr, FROM_H: tl.constexpr, PARTS: tl.constexpr,
+    CORE: tl.constexpr, MEMORY: tl.constexpr, DISTURBED: tl.constexpr, RAGGED: tl.constexpr,
+    SEQUENCES: tl.constexpr, UNITS: tl.constexpr, ACTIONS: tl.constexpr, GATES: tl.constexpr,
+    MP: tl.constexpr, FROM_R: tl.constexpr, FROM_H: tl.constexpr, HELD: tl.constexpr, PARTS: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
     real: tl.constexpr = tape.dtype.element_ty
@@ -185,78 +207,89 @@ def forward_kernel(
     always = tl.full((SEQUENCES,), 1, real)
     action = member * ACTIONS + tl.arange(0, ACTIONS)
     acts = action < 2 + m
-    slot = tl.arange(0, GATES * UNITS)
-    unit, gate = member * UNITS + slot // GATES, slot % GATES
-    of_row = gate * H + unit
-    from_W = (unit < H) & (of_row < G)  # the GRU's last part sees no x
-    flat = tl.arange(0, SEQUENCES * UNITS)  # one sequence after the other
-    mine, exists = sequences_of(team, teams, B, flat // UNITS, SEQUENCES)
-    own = member * UNITS + flat % UNITS
-    exists &= own < H
-    until = tl.load(lengths + mine, mask=exists, other=0).to(tl.int32)
-    my_b = mine - p * B
+    if CORE == LINEAR:
+        heads, F, to_acts = joined + action * m, m, tl.load(bias + action, mask=acts, other=0)
+        W_o = heads
+    else:
+        heads, F, to_acts = Wo + action * H, H, tl.load(bo + action, mask=acts, other=0)
+        W_o = heads
+        if HELD and MEMORY != NONE:
+            W_o = tl.permute(rows_of(heads, acts, H, in_parts(0, PARTS, FROM_H // PARTS)), (0, 2, 1))
+        slot = tl.arange(0, GATES * UNITS)
+        unit, gate = member * UNITS + slot // GATES, slot % GATES
+        of_row = gate * H + unit
+        is_row, from_W = unit < H, (unit < H) & (of_row < G)  # the GRU's last part sees no x
+        to_pre = tl.load(bias + of_row, mask=is_row, other=0)
+        from_r, from_h = joined + of_row * (m + H), joined + of_row * (m + H) + m
+        W_r, W_h = from_r, from_h
+        if HELD:
+            W_r = tl.trans(rows_of(from_r, is_row, m, tl.arange(0, FROM_R)))
+            W_h = tl.trans(rows_of(from_h, is_row, H, tl.arange(0, FROM_H)))
+        flat = tl.arange(0, SEQUENCES * UNITS)  # one sequence after the other
+        mine, exists = sequences_of(team, teams, B, flat // UNITS, SEQUENCES)
+        own = member * UNITS + flat % UNITS
+        exists &= own < H
+        until = tl.load(lengths + mine, mask=exists, other=0).to(tl.int32)
+        my_b = mine - p * B
     for t in range(end):
         live = t < ends
         if CORE != LINEAR:
             going = t < until
+            from_x = tl.load(
+                (tape + (t * B + b) * G)[:, None] + of_row[None, :], mask=live[:, None] & from_W[None, :],
+                other=0,
+            )  # fmt: skip
             kept, my_kept = always, tl.full((SEQUENCES * UNITS,), 1, real)
             if DISTURBED:
                 kept = tl.load(keep + q * T + t, mask=live, other=1)
                 my_kept = tl.load(keep + mine * T + t, mask=going, other=1)
-            pre = tl.zeros((SEQUENCES, GATES * UNITS), real)
-            pre = sum_of(
-                pre, tape + at_h + (t * B + b) * H, live, joined + of_row * (m + H) + m, unit < H, H, kept, FROM_H,
-                PARTS, PRECISION,
+            my_step = t * B + my_b
+            h = tl.load(tape + at_h + my_step * H + own, mask=going, other=0) * my_kept
+            c = h
+            if CORE == LSTM:
+                c = tl.load(tape + at_c + my_step * H + own, mask=going, other=0) * my_kept
+            pre = product(
+                from_x + to_pre[None, :], tape + at_h + (t * B + b) * H, live, kept, from_h, is_row, W_h, H,
+                FROM_H, HELD, PRECISION,
             )  # fmt: skip
             if MEMORY != NONE and t > 0:
                 met = wait(counter, met, members)  # for r_t; all of the above needs h_t alone
-            pre = sum_of(
-                pre, tape + at_r + (t * B + b) * m, live, joined + of_row * (m + H), unit < H, m, always, FROM_R,
-                PARTS, PRECISION,
+            pre = product(
+                pre, tape + at_r + (t * B + b) * m, live, always, from_r, is_row, W_r, m, FROM_R, HELD,
+                PRECISION,
             )  # fmt: skip
-            pre += tl.load(bias + of_row, mask=unit < H, other=0)[None, :]
-            pre += tl.load(
-                (tape + (t * B + b) * G)[:, None] + of_row[None, :], mask=live[:, None] & from_W[None, :], other=0
-            )
             if CORE == RNN:
                 h = tanh(tl.reshape(pre, (SEQUENCES * UNITS,)))
             else:
-                old = tl.load(tape + at_h + (t * B + my_b) * H + own, mask=going, other=0) * my_kept
-                c = old
-                if CORE == LSTM:
-                    c = tl.load(tape + at_c + (t * B + my_b) * H + own, mask=going, other=0) * my_kept
                 p1, p2, p3, p4 = apart(pre, SEQUENCES * UNITS)
-                h, c, g1, g2, g3, g4 = gated(p1, p2, p3, p4, old, c, CORE)
-                note(tape + at_gates + (t * B + my_b) * 4 * H + own, H, going, g1, g2, g3, g4)
-                if CORE == LSTM:
-                    tl.store(tape + at_c + ((t + 1) * B + my_b) * H + own, c, mask=going)
+                h, c, g1, g2, g3, g4 = gated(p1, p2, p3, p4, h, c, CORE)
             if DISTURBED:
                 h += tl.load(noise + (mine * T + t) * H + own, mask=going, other=0)
-            tl.store(tape + at_h + ((t + 1) * B + my_b) * H + own, h, mask=going)
+            tl.store(tape + at_h + (my_step + B) * H + own, h, mask=going)
             arrive(counter, members)
+            if CORE != RNN:  # nobody else needs these
+                note(tape + at_gates + my_step * 4 * H + own, H, going, g1, g2, g3, g4)
+            if CORE == LSTM:
+                tl.store(tape + at_c + (my_step + B) * H + own, c, mask=going)
             met = wait(counter, met, members)
         if MEMORY != NONE:
-            if CORE == LINEAR and t > 0:
-                met = wait(counter, met, members)
-            out = tl.zeros((SEQUENCES, ACTIONS), real)
             if CORE == LINEAR:
-                out = sum_of(
-                    out, tape + at_r + (t * B + b) * m, live, joined + action * m, acts, m, always, FROM_R, PARTS,
-                    PRECISION,
+                if t > 0:
+                    met = wait(counter, met, members)
+                features = tape + at_r + (t * B + b) * m
+                out = to_acts[None, :] + tl.load(
+                    (tape + (t * B + b) * G)[:, None] + action[None, :], mask=live[:, None] & acts[None, :],
+                    other=0,
                 )  # fmt: skip
-                out += tl.load(bias + action, mask=acts, other=0)[None, :]
-                out += tl.load(
-                    (tape + (t * B + b) * G)[:, None] + action[None, :], mask=live[:, None] & acts[None, :], other=0
-                )
             else:
-                out = sum_of(
-                    out, tape + at_h + ((t + 1) * B + b) * H, live, Wo + action * H, acts, H, always, FROM_H,
-                    PARTS, PRECISION,
-                )  # fmt: skip
-                out += tl.load(bo + action, mask=acts, other=0)[None, :]
-            out = tl.sigmoid(out)
+                features = tape + at_h + ((t + 1) * B + b) * H
+                out = to_acts[None, :] + tl.zeros((SEQUENCES, ACTIONS), real)
+            out = long_product(
+                out, features, live, heads, acts, W_o, F, FROM_R if CORE == LINEAR else FROM_H, PARTS,
+                HELD and CORE != LINEAR, PRECISION,
+            )  # fmt: skip
             tl.store(
-                (tape + at_acts + (t * B + b) * (2 + m))[:, None] + action[None, :], out,
+                (tape + at_acts + (t * B + b) * (2 + m))[:, None] + action[None, :], tl.sigmoid(out),
                 mask=live[:, None] & acts[None, :],
             )  # fmt: skip
             arrive(counter, members)
@@ -264,7 +297,7 @@ def forward_kernel(
             for lane in range(member, SEQUENCES, members):
                 one, is_there = sequences_of(team, teams, B, lane, SEQUENCES)
                 if is_there:
-                    if t < tl.load(lengths + one):
+                    if not RAGGED or t < tl.load(lengths + one):
                         i = one - p * B
                         remember(
                             V + one * N * m, s0 + one * n, tape + at_acts + (t * B + i) * (2 + m),
@@ -298,11 +331,11 @@ def backward_kernel(
     joined, Wo, to_f, gout, gpre, gh, gc, gr, keep, noise, lengths, s0, V, gV, gs, tape, links, counters,
     first_team, teams, members, B, T, m, H, A, R, F, N, n, size, chains,
     at_h, at_c, at_acts, at_gates, at_level, at_top,
-    CORE: tl.constexpr, MEMORY: tl.constexpr, DISTURBED: tl.constexpr,
-    SEQUENCES: tl.constexpr, UNITS: tl.constexpr, ACTIONS: tl.constexpr, COLUMNS: tl.constexpr,
-    GATES: tl.constexpr, MP: tl.constexpr, FROM_ACTIONS: tl.constexpr, FROM_PRE: tl.constexpr,
-    PARTS: tl.constexpr, PRECISION: tl.constexpr,
+    CORE: tl.constexpr, MEMORY: tl.constexpr, DISTURBED: tl.constexpr, RAGGED: tl.constexpr,
+    SEQUENCES: tl.constexpr, UNITS: tl.constexpr, MP: tl.constexpr, FROM_ACTIONS: tl.constexpr,
+    FROM_PRE: tl.constexpr, HELD: tl.constexpr, PARTS: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
+    """`joined` and Wo come transposed."""
     real: tl.constexpr = tape.dtype.element_ty
     team, member = first_team + tl.program_id(0) // members, tl.program_id(0) % members
     counter, met = counters + team * 32, 0
@@ -313,31 +346,61 @@ def backward_kernel(
     joined, Wo = joined + p * R * (m + H), Wo + p * A * H
     tape, gout, gpre, to_f = tape + p * B * size, gout + p * B * T * A, gpre + p * B * T * R, to_f + p * B * T * F
     b = q - p * B
-    always = tl.full((SEQUENCES,), 1, real)
-    column = member * COLUMNS + tl.arange(0, COLUMNS)
+    column = member * UNITS + tl.arange(0, UNITS)  # of r, and units of h
     inside = column < m
-    unit = member * UNITS + tl.arange(0, UNITS)
-    flat = tl.arange(0, SEQUENCES * UNITS)
-    mine, exists = sequences_of(team, teams, B, flat // UNITS, SEQUENCES)
-    own = member * UNITS + flat % UNITS
-    exists &= own < H
-    until = tl.load(lengths + mine, mask=exists, other=0).to(tl.int32)
-    my_b = mine - p * B
-    h_grad = tl.load(gh + mine * H + own, mask=exists, other=0)
-    c_grad = tl.zeros_like(h_grad)
-    if CORE == LSTM:
-        c_grad = tl.load(gc + mine * H + own, mask=exists, other=0)
+    if CORE == LINEAR:
+        to_columns, W_r = joined + column * R, joined + column * R
+    else:
+        is_unit, to_units = column < H, Wo + column * A
+        both = tl.arange(0, 2 * UNITS)  # columns of r, then units of h
+        index = member * UNITS + both % UNITS
+        is_r = both < UNITS
+        is_one = tl.where(is_r, index < m, index < H)
+        to_both = joined + tl.where(is_r, index, m + index) * R
+        W_both, W_o = to_both, to_units
+        if HELD:
+            in_pre, in_acts = in_parts(0, PARTS, FROM_PRE // PARTS), in_parts(0, PARTS, FROM_ACTIONS // PARTS)
+            W_both = tl.permute(rows_of(to_both, is_one, R, in_pre), (0, 2, 1))
+            if MEMORY != NONE:
+                W_o = tl.permute(rows_of(to_units, is_unit, 2 + m, in_acts), (0, 2, 1))
+        flat = tl.arange(0, SEQUENCES * UNITS)
+        mine, exists = sequences_of(team, teams, B, flat // UNITS, SEQUENCES)
+        own = member * UNITS + flat % UNITS
+        exists &= own < H
+        until = tl.load(lengths + mine, mask=exists, other=0).to(tl.int32)
+        my_b = mine - p * B
+        h_grad = tl.load(gh + mine * H + own, mask=exists, other=0)
+        c_grad = tl.zeros_like(h_grad)
+        if CORE == LSTM:
+            c_grad = tl.load(gc + mine * H + own, mask=exists, other=0)
     for back in range(end):
         t = end - 1 - back
-        live, going = t < ends, t < until
-        step, my_step = t * B + b, t * B + my_b
+        live = t < ends
+        step = t * B + b
+        if CORE != LINEAR:  # what the tape holds of this step
+            going, my_step = t < until, t * B + my_b
+            grad = h_grad + tl.load(to_f + my_step * H + own, mask=going, other=0)
+            keep_t = tl.full((SEQUENCES * UNITS,), 1, real)
+            if DISTURBED:
+                keep_t = tl.load(keep + mine * T + t, mask=going, other=1)
+            if CORE == RNN:
+                h = tl.load(tape + at_h + (my_step + B) * H + own, mask=going, other=0)
+                if DISTURBED:
+                    h -= tl.load(noise + (mine * T + t) * H + own, mask=going, other=0)
+            else:
+                g1, g2, g3, g4 = noted(tape + at_gates + my_step * 4 * H + own, H, going)
+                h = tl.load(tape + at_h + my_step * H + own, mask=going, other=0) * keep_t
+                c, c_new = h, h
+                if CORE == LSTM:
+                    c = tl.load(tape + at_c + my_step * H + own, mask=going, other=0) * keep_t
+                    c_new = tl.load(tape + at_c + (my_step + B) * H + own, mask=going, other=0)
         if MEMORY != NONE:
             if back > 0:
                 met = wait(counter, met, members)  # for the gradient of r_t
             for lane in range(member, SEQUENCES, members):
                 one, is_there = sequences_of(team, teams, B, lane, SEQUENCES)
                 if is_there:
-                    if t < tl.load(lengths + one):
+                    if not RAGGED or t < tl.load(lengths + one):
                         i = one - p * B
                         unremember(
                             V + one * N * m, s0 + one * n, gr + one * m, gs + one * N, gV + one * N * m,
@@ -347,64 +410,46 @@ def backward_kernel(
                         )  # fmt: skip
             arrive(counter, members)
             met = wait(counter, met, members)
-        to_r = tl.zeros((SEQUENCES, COLUMNS), real)
         if CORE == LINEAR:
-            at = (to_f + step * m)[:, None] + column[None, :]
-            to_r += tl.load(at, mask=live[:, None] & inside[None, :], other=0)
-            to_r = sum_of(
-                to_r, gout + step * A, live, joined + column * R, inside, 2 + m, always, FROM_ACTIONS, PARTS,
+            to_r = tl.load(
+                (to_f + step * m)[:, None] + column[None, :], mask=live[:, None] & inside[None, :], other=0
+            )
+            to_r = long_product(
+                to_r, gout + step * A, live, to_columns, inside, W_r, 2 + m, FROM_ACTIONS, PARTS, False,
                 PRECISION,
             )  # fmt: skip
             tl.store((gr + q * m)[:, None] + column[None, :], to_r, mask=live[:, None] & inside[None, :])
             arrive(counter, members)
         else:
-            to_h = tl.zeros((SEQUENCES, UNITS), real)
             if MEMORY != NONE:
-                to_h = sum_of(
-                    to_h, gout + step * A, live, Wo + unit * A, unit < H, 2 + m, always, FROM_ACTIONS, PARTS,
-                    PRECISION,
+                to_h = long_product(
+                    tl.zeros((SEQUENCES, UNITS), real), gout + step * A, live, to_units, is_unit, W_o, 2 + m,
+                    FROM_ACTIONS, PARTS, HELD, PRECISION,
                 )  # fmt: skip
-            grad = h_grad + tl.reshape(to_h, (SEQUENCES * UNITS,))
-            grad += tl.load(to_f + my_step * H + own, mask=going, other=0)
+                grad += tl.reshape(to_h, (SEQUENCES * UNITS,))
             pre = gpre + my_step * R + own
-            keep_t = tl.full((SEQUENCES * UNITS,), 1, real)
-            if DISTURBED:
-                keep_t = tl.load(keep + mine * T + t, mask=going, other=1)
             kept = tl.zeros_like(grad)
             through = c_grad
             if CORE == RNN:
-                h = tl.load(tape + at_h + ((t + 1) * B + my_b) * H + own, mask=going, other=0)
-                if DISTURBED:
-                    h -= tl.load(noise + (mine * T + t) * H + own, mask=going, other=0)
                 tl.store(pre, grad * (1 - h * h), mask=going)
             else:
-                g1, g2, g3, g4 = noted(tape + at_gates + (t * B + my_b) * 4 * H + own, H, going)
-                h = tl.load(tape + at_h + (t * B + my_b) * H + own, mask=going, other=0) * keep_t
-                c, c_new = h, h
-                if CORE == LSTM:
-                    c = tl.load(tape + at_c + (t * B + my_b) * H + own, mask=going, other=0) * keep_t
-                    c_new = tl.load(tape + at_c + ((t + 1) * B + my_b) * H + own, mask=going, other=0)
                 p1, p2, p3, p4, through, kept = ungated(grad, c_grad, g1, g2, g3, g4, h, c, c_new, CORE)
                 note(pre, H, going, p1, p2, p3, p4)
             arrive(counter, members)
             met = wait(counter, met, members)
-            if MEMORY != NONE or t == 0:
-                to_r = sum_of(
-                    to_r, gpre + step * R, live, joined + column * R, inside, R, always, FROM_PRE, PARTS,
-                    PRECISION,
-                )  # fmt: skip
-                tl.store((gr + q * m)[:, None] + column[None, :], to_r, mask=live[:, None] & inside[None, :])
+            to_both_ = long_product(
+                tl.zeros((SEQUENCES, 2 * UNITS), real), gpre + step * R, live, to_both, is_one, W_both, R,
+                FROM_PRE, PARTS, HELD, PRECISION,
+            )  # fmt: skip
+            to_r, to_h = tl.split(tl.permute(tl.reshape(to_both_, (SEQUENCES, 2, UNITS)), (0, 2, 1)))
+            tl.store((gr + q * m)[:, None] + column[None, :], to_r, mask=live[:, None] & inside[None, :])
             if MEMORY != NONE:
                 arrive(counter, members)
-            to_h = tl.zeros((SEQUENCES, UNITS), real)
-            to_h = sum_of(
-                to_h, gpre + step * R, live, joined + (m + unit) * R, unit < H, R, always, FROM_PRE, PARTS,
-                PRECISION,
-            )  # fmt: skip
             kept = (kept + tl.reshape(to_h, (SEQUENCES * UNITS,))) * keep_t
             h_grad = tl.where(going, kept, h_grad)
             c_grad = tl.where(going, through * keep_t, c_grad)
-    tl.store(gh + mine * H + own, h_grad, mask=exists)
+    if CORE != LINEAR:
+        tl.store(gh + mine * H + own, h_grad, mask=exists)
     if CORE == LSTM:
         tl.store(gc + mine * H + own, c_grad, mask=exists)
 
@@ -427,16 +472,15 @@ def teamed(core, P, B, m, H, processors):
     its sequences and of its weights."""
     two, cdiv = triton.next_power_of_2, triton.cdiv
     if INTERPRETED:  # one program after the other: nobody can be waited for
-        return Team(2, two(max(1, H)), two(2 + m), two(m), 1)
-    rows = max(H, 2 + m)
+        return Team(2, two(max(m, H)), two(2 + m), 1)
+    rows = max(H, m)
     gates = 4 if core >= GRU.value else 1
 
     def cut(sequences):
         most = max(processors // (P * cdiv(B, sequences)), cdiv(rows, 4 * NARROW))
-        share = two(cdiv(rows, min(most, cdiv(rows, NARROW))))
-        members = cdiv(rows, share)
-        units, actions, columns = (max(NARROW, two(cdiv(size, members))) for size in (H, 2 + m, m))
-        return Team(sequences, units, actions, columns, members)
+        members = cdiv(rows, two(cdiv(rows, min(most, cdiv(rows, NARROW)))))
+        units, actions = (max(NARROW, two(cdiv(size, members))) for size in (rows, 2 + m))
+        return Team(sequences, units, actions, members)
 
     return min((cut(LEAST << k) for k in range(3)), key=lambda team: team.SEQUENCES + gates * team.UNITS)
 
@@ -446,23 +490,53 @@ def launched(kernel, team, P, B, processors, tensors, sizes, constants):
     count = triton.cdiv(B, team.SEQUENCES)
     at_once = max(1, processors // team.members)
     counters = tensors[0].new_zeros(P * count * 32, dtype=torch.int32)
-    options = team._asdict()
-    members = options.pop("members")
     if not INTERPRETED:
-        options.update(num_warps=WARPS, num_stages=1, launch_cooperative_grid=True)
+        constants.update(num_stages=1, launch_cooperative_grid=True)
     for first in range(0, P * count, at_once):
-        programs = min(at_once, P * count - first) * members
-        kernel[(programs,)](*tensors, counters, first, count, members, *sizes, **options, **constants)
+        programs = min(at_once, P * count - first) * team.members
+        kernel[(programs,)](*tensors, counters, first, count, team.members, *sizes, **constants)
 
 
 def processors_of(x):
     return torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 1
 
 
-def constants_of(core, memory, disturbed, m, dtype):
+def kinds(options, m, team, dtype):
+    """The constants of both kernels."""
     return {
-        "CORE": core, "MEMORY": memory, "DISTURBED": disturbed, "GATES": 4 if core >= GRU.value else 1,
-        "MP": triton.next_power_of_2(m), "PARTS": 2 if INTERPRETED else WARPS, "PRECISION": PRECISIONS[dtype],
+        "CORE": options.core, "MEMORY": options.memory, "DISTURBED": options.disturbed,
+        "RAGGED": options.ragged, "SEQUENCES": team.SEQUENCES, "UNITS": team.UNITS,
+        "MP": triton.next_power_of_2(m), "PRECISION": PRECISIONS[dtype],
+    }  # fmt: skip
+
+
+def fits(weights, factors, dtype):
+    """Whether a chip holds so many weights, and what they are multiplied with. Those of float32 are held in two
+    parts."""
+    return (weights * (2 if dtype == torch.float32 else 1) + factors) * dtype.itemsize <= HELD
+
+
+def of_forward(core, m, H, team, dtype):
+    gates = 4 if core >= GRU.value else 1
+    warps = min(16, max(4, gates * team.UNITS // 8))
+    padded = [max(16, triton.next_power_of_2(size)) for size in (m, H)]
+    held = fits(sum(padded) * gates * team.UNITS, max(padded) * team.SEQUENCES, dtype)
+    held &= max(padded) * dtype.itemsize <= 1024
+    return {
+        "ACTIONS": team.ACTIONS, "GATES": gates, "FROM_R": padded[0] if held else m,
+        "FROM_H": padded[1] if held else H, "HELD": held, "PARTS": 2 if INTERPRETED else warps,
+        "num_warps": warps,
+    }  # fmt: skip
+
+
+def of_backward(m, R, team, dtype):
+    warps = 8
+    parts = 2 if INTERPRETED else warps
+    padded = [parts * max(16, triton.next_power_of_2(triton.cdiv(size, parts))) for size in (2 + m, R)]
+    held = fits((padded[0] + 2 * padded[1]) * team.UNITS, max(padded) * team.SEQUENCES, dtype)
+    return {
+        "FROM_ACTIONS": padded[0] if held else 2 + m, "FROM_PRE": padded[1] if held else R, "HELD": held,
+        "PARTS": parts, "num_warps": warps,
     }  # fmt: skip
 
 
@@ -490,11 +564,12 @@ def forward(options, inputs, outputs, at, parts):
         matrix = joined(core, W, Wh, k, H)
         bias = torch.cat((b, bn), 1) if core == GRU.value else b
         processors = processors_of(x)
+        team = teamed(core, P, B, m, H, processors)
         launched(
-            forward_kernel, teamed(core, P, B, m, H, processors), P, B, processors,
+            forward_kernel, team, P, B, processors,
             (matrix, bias, Wo, bo, keep, noise, lengths, start.s, final.V, tape, links),
             (B, T, m, H, Wo.shape[1], G, matrix.shape[1], N, n, size, chains, *(B * start for start in at[1:8])),
-            dict(constants_of(core, memory, disturbed, m, W.dtype), FROM_R=m, FROM_H=H),
+            kinds(options, m, team, W.dtype) | of_forward(core, m, H, team, W.dtype),
         )  # fmt: skip
     ends = lengths.clamp(max=T) if ragged else None
     for result, by_step in zip((final.r, final.h, final.c), (rs, hs, cs), strict=True):
@@ -522,10 +597,12 @@ def backward(options, kept, state, to_f, gout, gpre, at):
     if core == LINEAR.value and memory == NONE.value:  # r_0 is all that is read
         gr.copy_(torch.where((lengths > 0).unsqueeze(-1), to_f[:, :, 0], gr))
         return
-    matrix, processors = joined(core, W, Wh, k, H), processors_of(x)
+    transposed = joined(core, W, Wh, k, H).mT.contiguous(), Wo.mT.contiguous()
+    processors = processors_of(x)
+    team = teamed(core, P, B, m, H, processors)
     launched(
-        backward_kernel, teamed(core, P, B, m, H, processors), P, B, processors,
-        (matrix.mT.contiguous(), Wo.mT.contiguous(), to_f, gout, gpre, gh, gc, gr, keep, noise, lengths, s0, V, gV, gs, tape, links),
+        backward_kernel, team, P, B, processors,
+        (*transposed, to_f, gout, gpre, gh, gc, gr, keep, noise, lengths, s0, V, gV, gs, tape, links),
         (B, T, m, H, A, R, to_f.shape[3], N, n, size, chains, *(B * at[j] for j in (1, 2, 4, 5, 6, 7))),
-        dict(constants_of(core, memory, disturbed, m, W.dtype), FROM_ACTIONS=2 + m, FROM_PRE=R),
+        kinds(options, m, team, W.dtype) | of_backward(m, R, team, W.dtype),
     )  # fmt: skip
