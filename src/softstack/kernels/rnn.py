@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from softstack.kernels import KERNELS
+from softstack.kernels.gpu.layout import on_chip
 from softstack.kernels.kinds import CORES as CORES
 from softstack.kernels.kinds import LINEAR, LSTM, NONE
 from softstack.kernels.kinds import MEMORIES as MEMORIES
@@ -117,9 +118,10 @@ def gradients(new: New, kept: Kept) -> list[Tensor]:
     """Of x and of the weights."""
     P, G, _ = kept.W.shape
     _, A, H = kept.Wo.shape
-    biases = (new(kept.x, shape) for shape in ((P, G), (P, H), (P, A if H else 0)))
-    matrices = (new(matrix, matrix.shape) for matrix in (kept.W, kept.Wh, kept.Wo))
-    return [new(kept.x, kept.x.shape), *(part for pair in zip(matrices, biases, strict=True) for part in pair)]
+    x, matrices = kept.x, (kept.W, kept.Wh, kept.Wo)
+    pairs = zip(matrices, ((P, G), (P, H), (P, A if H else 0)), strict=True)
+    weights = [part for W, bias in pairs for part in (new(W, W.shape), new(x, bias))]
+    return [new(x, x.shape), *weights]
 
 
 def split(arguments: tuple[Any, ...]) -> tuple[Kept, tuple[Any, ...], Options, bool, str]:
@@ -211,10 +213,10 @@ class Input(NamedTuple):
     steps: int
 
 
-def product_dtype(x: Tensor, backend: str) -> torch.dtype | None:
-    """What a GPU's tensor cores multiply in, where x or autocast asks for less than float32. All else is
-    computed in float32, sums included."""
-    if backend != "gpu":
+def product_dtype(x: Tensor, core: int, weights: Weights, m: int, backend: str) -> torch.dtype | None:
+    """What a large network's products are made in on a GPU, where x or autocast asks for less than float32.
+    All else is computed in float32, sums included."""
+    if backend != "gpu" or on_chip(core, m, weights.Wh.shape[-1], torch.float32):
         return None
     if x.dtype in HALVES:
         return x.dtype
@@ -247,7 +249,7 @@ def run(
         disturbance = Disturbance(torch.where(live, keep, 1.0), noise * live.unsqueeze(-1))
     if lengths is None:
         lengths = torch.full((P, B), steps, device=x.device)
-    narrow = product_dtype(x, backend)
+    narrow = product_dtype(x, options.core, weights, start.r.shape[-1], backend)
     tensors = flat((x, weights, start, strengths, i, disturbance))
     if x.dtype in HALVES:
         tensors = [tensor.float() for tensor in tensors]

@@ -4,18 +4,18 @@ Left to matrix products over all steps at once are the map of x before the loop,
 the gradients of the weights at the end. A buffered network reads its input buffer through the map of x too,
 for both are linear: its buffer holds W x_j.
 
-The loop is one kernel: a program for each sequence where it can hold the model's weights (`gpu/whole.py`), and
-elsewhere teams of programs (`gpu/teams.py`). Both keep what the backward pass needs on a tape, a sequence's part by part:
+The loop is one kernel: a program for each sequence where one can hold the model's weights (`gpu/whole.py`),
+and elsewhere teams of programs (`gpu/teams.py`). Both keep what the backward pass needs on a tape:
 
     x's projection (T, G)   h, c (T + 1, H)   r (T + 1, m)   u, d, i, o, v (T, 2 or 4 + m)   gates (T, 4 H)
     the memory's level (N) and top (T + 1)   the input buffer's items (n_in, G), level (n_in) and top (T + 1)
 """
 
 import torch
-import triton
 
 from softstack.kernels.gpu import teams as gpu_teams
 from softstack.kernels.gpu import whole as gpu_whole
+from softstack.kernels.gpu.launching import launch, power_of_2
 from softstack.kernels.gpu.layout import on_chip, places, weights_held
 from softstack.kernels.gpu.scan import settle
 from softstack.kernels.kinds import GRU, LINEAR, LSTM, NONE, RNN
@@ -23,7 +23,7 @@ from softstack.kernels.kinds import GRU, LINEAR, LSTM, NONE, RNN
 
 def padded(core, buffered, m, H, G):
     """Sizes to powers of two, and the warps that hold the weights between them."""
-    two = triton.next_power_of_2
+    two = power_of_2
     HP, MP, gates = two(max(1, H)), two(m), 1 if core <= RNN else 4
     FP = MP if core == LINEAR else HP
     warps = min(8, max(1, two(weights_held(core, m, H)) // 4096))
@@ -33,8 +33,8 @@ def padded(core, buffered, m, H, G):
 
 
 def sections(tape, at, P, B, T, H, m, G, lstm, by_step):
-    """The tape's first parts, (P, B, steps, ...): x's projection, h, c and r. They lie sequence by sequence, or
-    step by step."""
+    """The tape's first parts, (P, B, steps, ...): x's projection, h, c and r. They lie sequence by sequence,
+    or step by step."""
     shapes = (T, G), (T + 1, H), (T + 1, H if lstm else 0), (T + 1, m)
     if by_step:
         tape = tape.view(P, -1)
@@ -79,10 +79,10 @@ def forward(options, sizes, inputs, outputs):
     items.copy_(times(x, W[:, None, :, :k].mT))  # (P, B, n_in, G)
     with torch.cuda.device_of(x):
         if alone:
-            gpu_whole.forward_kernel[(P * B,)](
-                *weights, start.h, start.c, start.r, start.s, *before, *disturbance, lengths, final.V,
-                final.s, buffer.strengths, o, final.h, final.c, final.r, buffer.i, tape, links,
-                B, T, k, m, H, A, G, N, n_in, at[-1], chains, *at[1:11],
+            launch(
+                gpu_whole.forward_kernel, (P * B,), *weights, start.h, start.c, start.r, start.s, *before,
+                *disturbance, lengths, final.V, final.s, buffer.strengths, o, final.h, final.c, final.r,
+                buffer.i, tape, links, B, T, k, m, H, A, G, N, n_in, at[-1], chains, *at[1:11],
                 CORE=core, MEMORY=memory, BUFFERED=buffered, DISTURBED=disturbed,
                 **padded(core, buffered, m, H, G),
             )  # fmt: skip
@@ -125,9 +125,10 @@ def backward(options, sizes, kept, gradients, to_x):
     buffer.strengths.masked_fill_(~(strengths > 0) & (lengths > 0).unsqueeze(-1), 0)
     with torch.cuda.device_of(x):
         if alone:
-            gpu_whole.backward_kernel[(P * B,)](
-                W, Wh, Wo, s0, strengths0, i0, keep, noise, lengths, V, tape, links, to_f, go, *state,
-                buffer.i, buffer.strengths, gout, gpre, gitems, B, T, k, m, H, A, G, N, n_in, at[-1], chains,
+            launch(
+                gpu_whole.backward_kernel, (P * B,), W, Wh, Wo, s0, strengths0, i0, keep, noise, lengths, V,
+                tape, links, to_f, go, *state, buffer.i, buffer.strengths, gout, gpre, gitems,
+                B, T, k, m, H, A, G, N, n_in, at[-1], chains,
                 *(at[j] for j in (1, 2, 4, 5, 6, 7, 8, 9, 10)),
                 CORE=core, MEMORY=memory, BUFFERED=buffered, DISTURBED=disturbed,
                 **padded(core, buffered, m, H, G),
