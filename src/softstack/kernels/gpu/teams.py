@@ -9,8 +9,7 @@ from softstack.kernels.gpu.launching import INTERPRETED, cdiv, launch, power_of_
 from softstack.kernels.gpu.teamwork import backward_kernel, begin_kernel, finish_kernel, forward_kernel
 from softstack.kernels.kinds import GRU, LINEAR, LSTM, NONE, STACK
 
-PRECISIONS = {torch.float32: "tf32x3", torch.float64: "ieee", torch.bfloat16: "ieee", torch.float16: "ieee"}
-LEAST = 16  # sequences of a team: a tensor core multiplies as many
+LEAST = 16  # sequences of a team, and products in a sum: what a tensor core multiplies at once
 NARROW = 8  # columns
 HELD = 224 * 1024  # bytes that a chip has for weights and for what they are multiplied with
 
@@ -37,14 +36,13 @@ def joined(core, W, Wh, k, H):
     return torch.cat((top, *new), 1)
 
 
-def teamed(core, P, B, m, H, processors):
-    """Teams as large as fill the processors, with as little to load for each member as can be: the rows of
-    its sequences and of its weights."""
+def teamed(core, P, B, m, H, dtype, processors):
+    """Teams as large as fill the processors. Of those the ones whose members hold their weights, and that have
+    the least to load: the rows of their sequences and of their weights."""
     two = power_of_2
     if INTERPRETED:  # one program after the other: nobody can be waited for
         return Team(2, two(max(m, H)), two(2 + m), 1)
     rows = max(H, m)
-    gates = 4 if core >= GRU else 1
 
     def cut(sequences):
         most = max(processors // (P * cdiv(B, sequences)), cdiv(rows, 4 * NARROW))
@@ -52,7 +50,14 @@ def teamed(core, P, B, m, H, processors):
         units, actions = (max(NARROW, two(cdiv(size, members))) for size in (rows, 2 + m))
         return Team(sequences, units, actions, members)
 
-    return min((cut(LEAST << k) for k in range(3)), key=lambda team: team.SEQUENCES + gates * team.UNITS)
+    def load(team):
+        return team.SEQUENCES + gates_of(core) * team.UNITS
+
+    return min((cut(LEAST << k) for k in range(3)), key=load)
+
+
+def gates_of(core):
+    return 4 if core in (GRU, LSTM) else 1
 
 
 def launched(kernel, team, P, B, processors, tensors, sizes, constants):
@@ -76,33 +81,42 @@ def kinds(options, m, team, dtype):
     return {
         "CORE": options.core, "MEMORY": options.memory, "DISTURBED": options.disturbed,
         "RAGGED": options.ragged, "SEQUENCES": team.SEQUENCES, "UNITS": team.UNITS,
-        "MP": power_of_2(m), "PRECISION": PRECISIONS[dtype],
+        "MP": power_of_2(m), "PRECISION": precision(dtype),
     }  # fmt: skip
 
 
+def precision(dtype):
+    """How products are made: those of float32 in three parts of tf32, to float32's own rounding, unless torch
+    was told that less will do."""
+    if dtype != torch.float32:
+        return "ieee"
+    return "tf32x3" if torch.get_float32_matmul_precision() == "highest" else "tf32"
+
+
 def fits(weights, factors, dtype):
-    """Whether a chip holds so many weights, and what they are multiplied with. Weights of float32 are held in
-    two parts."""
-    return (weights * (2 if dtype == torch.float32 else 1) + factors) * dtype.itemsize <= HELD
+    """Whether a chip holds so many weights, and what they are multiplied with. Weights in parts of tf32 take
+    two places."""
+    places = 2 if precision(dtype) == "tf32x3" else 1
+    return (weights * places + factors) * dtype.itemsize <= HELD
 
 
 def of_forward(core, m, H, team, dtype):
-    gates = 4 if core >= GRU else 1
-    warps = min(16, max(4, gates * team.UNITS // 8))
-    padded = [max(16, power_of_2(size)) for size in (m, H)]
+    gates = gates_of(core)
+    warps = min(8, max(4, team.SEQUENCES * gates * team.UNITS // 256))
+    parts = 2 if INTERPRETED else warps
+    padded = [max(LEAST * parts, power_of_2(size)) for size in (m, H)]
     held = fits(sum(padded) * gates * team.UNITS, max(padded) * team.SEQUENCES, dtype)
     held &= max(padded) * dtype.itemsize <= 1024
     return {
         "ACTIONS": team.ACTIONS, "GATES": gates, "FROM_R": padded[0] if held else m,
-        "FROM_H": padded[1] if held else H, "HELD": held, "PARTS": 2 if INTERPRETED else warps,
-        "num_warps": warps,
+        "FROM_H": padded[1] if held else H, "HELD": held, "PARTS": parts, "num_warps": warps,
     }  # fmt: skip
 
 
 def of_backward(m, R, team, dtype):
     warps = 8
     parts = 2 if INTERPRETED else warps
-    padded = [parts * max(16, power_of_2(cdiv(size, parts))) for size in (2 + m, R)]
+    padded = [parts * max(LEAST, power_of_2(cdiv(size, parts))) for size in (2 + m, R)]
     held = fits((padded[0] + 2 * padded[1]) * team.UNITS, max(padded) * team.SEQUENCES, dtype)
     return {
         "FROM_ACTIONS": padded[0] if held else 2 + m, "FROM_PRE": padded[1] if held else R, "HELD": held,
@@ -136,7 +150,7 @@ def forward(options, inputs, outputs, at, parts):
         matrix = joined(core, W, Wh, k, H)
         bias = torch.cat((b, bn), 1) if core == GRU else b
         processors = processors_of(x)
-        team = teamed(core, P, B, m, H, processors)
+        team = teamed(core, P, B, m, H, W.dtype, processors)
         launched(
             forward_kernel, team, P, B, processors,
             (matrix, bias, Wo, bo, keep, noise, lengths, start.s, final.V, tape, links),
@@ -173,7 +187,7 @@ def backward(options, kept, state, to_f, gout, gpre, at):
         return
     transposed = joined(core, W, Wh, k, H).mT.contiguous(), Wo.mT.contiguous()
     processors = processors_of(x)
-    team = teamed(core, P, B, m, H, processors)
+    team = teamed(core, P, B, m, H, W.dtype, processors)
     launched(
         backward_kernel, team, P, B, processors,
         (*transposed, to_f, gout, gpre, gh, gc, gr, keep, noise, lengths, s0, V, gV, gs, tape, links),

@@ -112,9 +112,8 @@ def product(
     """total (S, N) + A W'. Row s of A begins at at[s] and is multiplied by scale[s]; row n of W begins at
     weights[n], or W' is `held`. Both have `count` numbers; COUNT is no less."""
     real: tl.constexpr = total.dtype
-    LARGE: tl.constexpr = 256 if total.shape[0] * total.shape[1] <= 512 else 64
-    BLOCK: tl.constexpr = COUNT if HELD else LARGE if COUNT > 64 else 64
-    for begin in range(0, COUNT, BLOCK):
+    BLOCK: tl.constexpr = COUNT if HELD else 32
+    for begin in tl.range(0, COUNT, BLOCK, num_stages=1 if HELD else 3):
         j = begin + tl.arange(0, BLOCK)
         w = held if HELD else tl.trans(rows_of(weights, there, count, j))
         a = (rows_of(at, here, count, j) * scale[:, None]).to(w.dtype)
@@ -130,9 +129,9 @@ def long_product(
     """The same, in PARTS, one by each warp. For few columns: there one addition waits for the other, and that
     takes longer than all products."""
     real: tl.constexpr = total.dtype
-    BLOCK: tl.constexpr = COUNT // PARTS if HELD else 64
+    BLOCK: tl.constexpr = COUNT // PARTS if HELD else 32
     sums = tl.zeros((PARTS, total.shape[0], total.shape[1]), real)
-    for begin in range(0, COUNT, PARTS * BLOCK):
+    for begin in tl.range(0, COUNT, PARTS * BLOCK, num_stages=1 if HELD else 2):
         j = in_parts(begin, PARTS, BLOCK)
         w = held if HELD else tl.permute(rows_of(weights, there, count, j), (0, 2, 1))
         a = rows_of(at, here, count, j).to(w.dtype)
