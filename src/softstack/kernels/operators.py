@@ -100,7 +100,7 @@ def empty(like: Tensor, shape: tuple[int, ...], dtype: torch.dtype | None = None
 
 def zeros(like: Tensor, shape: tuple[int, ...]) -> Tensor:
     """The same for Tensor.new_zeros."""
-    if not like.is_cpu or math.prod(shape) * like.itemsize in TORCHS:
+    if not like.is_cpu or math.prod(shape) * like.itemsize in TORCHS or like.dtype not in NUMPY:
         return like.new_zeros(shape)
     return torch.from_numpy(np.zeros(shape, NUMPY[like.dtype]))
 

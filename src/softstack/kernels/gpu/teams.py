@@ -37,8 +37,8 @@ def joined(core, W, Wh, k, H):
 
 
 def teamed(core, P, B, m, H, dtype, processors):
-    """Teams as large as fill the processors. Of those the ones whose members hold their weights, and that have
-    the least to load: the rows of their sequences and of their weights."""
+    """Teams as large as fill the processors, with as little for each member to load as can be: the rows of
+    its sequences and of its weights."""
     two = power_of_2
     if INTERPRETED:  # one program after the other: nobody can be waited for
         return Team(2, two(max(m, H)), two(2 + m), 1)
