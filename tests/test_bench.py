@@ -72,5 +72,5 @@ def test_a_peers_stack_is_timed_where_it_agrees(tmp_path):
     (tmp_path / "theirs_wrong.py").write_text(PEER.replace("{extra}", "; left = left + 1"))
     with pytest.raises(BadInput, match="so they are not timed"):
         list(bench.scans({"peer": 8}, 2, 3, (8,), bench.Peer.at(tmp_path, "theirs_wrong:Theirs")))
-    with pytest.raises(BadInput, match="there is no 'theirs_right:Other' in .*: give the folder"):
+    with pytest.raises(BadInput, match=r"there is no 'theirs_right:Other' in .*: give the folder"):
         bench.Peer.at(tmp_path, "theirs_right:Other")
