@@ -1,13 +1,12 @@
-"""How fast on a GPU: `python benchmarks/gpu.py OUT.json [COMMIT]`; torch and Triton are enough.
+"""How fast on a GPU: `python benchmarks/gpu.py OUT.json --commit COMMIT`; torch and Triton are enough.
 
 As in `bench.py`, a case first compares outputs and gradients, and is not timed where they differ. Times are
 medians of device events, forward and backward together.
 """
 
-import copy
+import argparse
 import json
 import statistics
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 import softstack as ss
 from softstack.errors import BadInput
-from softstack.lab.reports.speed import STRENGTHS, Timing, agree, both_ways, instructions
+from softstack.lab.reports.speed import STRENGTHS, Peer, Timing, agree, both_ways, instructions
 from softstack.lab.training.conditions import Condition
 from softstack.lab.training.graphed import Graphed
 from softstack.lab.training.population import Population
@@ -51,7 +50,12 @@ def vectorised(v: Tensor, u: Tensor, d: Tensor) -> Tensor:
     return ss.stack_scan(v, u, d, backend="reference")[0]
 
 
-def scans(B: int, m: int, T: int) -> Iterator[Timing]:
+def scans(B: int, m: int, T: int, peer: Peer | None) -> Iterator[Timing]:
+    if peer:
+        inputs, case = on_device(B, 256, m), f"scan, B={B}, m={m}"
+        agree(case, both_ways(fused, inputs), both_ways(peer, inputs))
+        yield Timing(case, 256, "fused", clock(both_ways, fused, inputs))
+        yield Timing(case, 256, "peer", clock(both_ways, peer, inputs, repeats=3))
     inputs, case = on_device(B, T, m), f"scan, B={B}, m={m}"
     agree(case, both_ways(fused, inputs), both_ways(vectorised, inputs))
     yield Timing(case, T, "fused", clock(both_ways, fused, inputs))
@@ -114,10 +118,11 @@ def trained(network: nn.Module, x: Tensor) -> list[Tensor]:
     return [y.detach(), *torch.autograd.grad(y.sum(), list(network.parameters()))]
 
 
-def networks(B: int, size: int, T: int) -> Iterator[Timing]:
-    """A StackRNN and an nn.LSTM of the same sizes: plain, and captured as CUDA graphs."""
-    case = f"StackRNN, LSTM({size}), m={size}, B={B}"
-    network = ss.StackRNN(size, hidden_size=size, memory_size=size, output_size=size, device="cuda")
+def networks(B: int, size: int, m: int, T: int) -> Iterator[Timing]:
+    """A StackRNN and an nn.LSTM of the same sizes, in float32 and under autocast to bfloat16. PyTorch's LSTM
+    multiplies in tf32 unless told not to; ours to float32's own rounding."""
+    case = f"StackRNN, LSTM({size}), m={m}, B={B}"
+    network = ss.StackRNN(size, hidden_size=size, memory_size=m, output_size=size, device="cuda")
     x = torch.randn(B, T, size, device="cuda")
     network.backend = "gpu"
     ours = trained(network, x[:, :64])
@@ -125,11 +130,16 @@ def networks(B: int, size: int, T: int) -> Iterator[Timing]:
     agree(case, ours, trained(network, x[:, :64]))
     network.backend = "gpu"
     lstm = nn.LSTM(size, size, batch_first=True, device="cuda")
-    yield Timing(case, T, "fused", clock(trained, network, x, repeats=7))
-    yield Timing(case, T, "nn.LSTM", clock(trained, lstm, x))
-    fresh = copy.deepcopy(network)  # whose parameters no other stream has met
-    graphed = torch.cuda.make_graphed_callables(fresh, (x.clone(),), num_warmup_iters=1)
-    yield Timing(case, T, "fused, as a CUDA graph", clock(trained, graphed, x, repeats=7))
+    yield Timing(case, T, "fused", clock(trained, network, x, repeats=9))
+    yield Timing(case, T, "nn.LSTM", clock(trained, lstm, x, repeats=9))
+    case += ", bfloat16"
+    with torch.autocast("cuda", torch.bfloat16):
+        for narrow, wide in zip(trained(network, x[:, :64]), ours, strict=True):
+            off = float((narrow - wide).norm() / wide.norm())
+            if not off < 0.05:
+                raise BadInput(f"{case} is off by {off:.1e}, so it is not timed")
+        yield Timing(case, T, "fused", clock(trained, network, x, repeats=9))
+        yield Timing(case, T, "nn.LSTM", clock(trained, lstm, x, repeats=9))
 
 
 def population(P: int) -> Iterator[Timing]:
@@ -150,23 +160,32 @@ def population(P: int) -> Iterator[Timing]:
     yield Timing(case, T, "vectorised, as a CUDA graph", clock(Graphed(both["reference"], strings), strings))
 
 
-def cases() -> Iterator[Timing]:
-    yield from scans(64, 64, 1024)
-    yield from scans(256, 256, 1024)
+def cases(peer: Peer | None) -> Iterator[Timing]:
+    yield from scans(64, 64, 1024, peer)
+    yield from scans(256, 256, 1024, peer)
     yield from worst(64, 64, 1024)
     yield from layers(8, 512, 8, 2048)
     yield from layers(8, 512, 8, 16384)
-    yield from networks(64, 64, 1024)
-    yield from networks(64, 256, 1024)
-    yield from networks(256, 256, 1024)
+    yield from networks(64, 64, 64, 1024)
+    yield from networks(64, 256, 256, 1024)
+    yield from networks(256, 256, 256, 1024)
+    yield from networks(32, 128, 32, 256)
+    yield from networks(16, 512, 64, 512)
     yield from population(1000)
 
 
 def main() -> None:
     if not torch.cuda.is_available():
         raise BadInput("there is no CUDA device here")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--commit", default="unknown", help="what is measured")
+    parser.add_argument("--peer", type=Path, help="someone else's stack, see softstack bench --help")
+    parser.add_argument("--peer-stack", default="nsrnn.models.grefenstette:GrefenstetteStack")
+    options = parser.parse_args()
+    peer = Peer.at(options.peer, options.peer_stack) if options.peer else None
     timings = []
-    for timing in cases():
+    for timing in cases(peer):
         timings.append(timing)
         print(
             f"{timing.case}, T={timing.T}: {timing.implementation} {1e3 * timing.seconds:.3f} ms", flush=True
@@ -175,13 +194,13 @@ def main() -> None:
     for timing, megabytes in grown:
         print(f"{timing.case}, T={timing.T}: {1e3 * timing.seconds:.3f} ms, {megabytes:.0f} MB", flush=True)
     result = {
-        "commit": sys.argv[2] if len(sys.argv) > 2 else "unknown",
+        "commit": options.commit,
         "torch": torch.__version__,
         "device": torch.cuda.get_device_name(),
         "timings": [timing._asdict() for timing in timings],
         "growth": [{**timing._asdict(), "megabytes": round(megabytes, 1)} for timing, megabytes in grown],
     }
-    Path(sys.argv[1]).write_text(json.dumps(result, indent=1) + "\n")
+    options.out.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

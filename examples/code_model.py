@@ -266,6 +266,7 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--parts", nargs="+", choices=("code", "formal"), default=["code", "formal"])
     parser.add_argument("--steps", type=int, help="training steps on code")
     parser.add_argument("--formal-steps", type=int, help="training steps on each formal task")
+    parser.add_argument("--commit", default="unknown", help="what is measured, noted with the figures")
     parser.add_argument("--out", type=Path, default=Path("code_model.json"))
     options = parser.parse_args(arguments)
     sizes = TINY if options.tiny else Sizes()
@@ -273,7 +274,8 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
         steps=options.steps or sizes.steps, formal_steps=options.formal_steps or sizes.formal_steps
     )
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    results: dict[str, Any] = {"sizes": sizes._asdict(), "torch": torch.__version__, "device": device}
+    results: dict[str, Any] = {"commit": options.commit, "sizes": sizes._asdict()}
+    results |= {"torch": torch.__version__, "device": device}
     train_files, held_out = read_files(sizes.files) if "code" in options.parts else ([], [])
     for variant in options.variants:
         outcome: dict[str, Any] = {}

@@ -18,6 +18,7 @@ from torch.utils.checkpoint import checkpoint
 import softstack as ss
 from softstack import fit, fused, kernels
 from softstack.kernels.gpu import scan as gpu_scan
+from softstack.kernels.gpu import teams
 from softstack.kernels.gpu.layout import on_chip
 from softstack.kernels.kinds import CORES, MEMORIES
 from softstack.kernels.tuples import Options
@@ -287,7 +288,7 @@ def test_ties_in_networks(memory, T, ragged, generator):
             for network in NETWORKS
             for case in [("cpu", 5, True), ("cpu", 140, True), ("gpu", 3, True)]
         ),
-        ("plain", "gpu", 3, False),  # step by step, which buffered networks cannot go
+        ("plain", "gpu", 3, False),  # by teams, which have no buffers
     ],
 )
 def test_padding_changes_nothing_at_ties(network, memory, kernel, T, on_chip, generator, monkeypatch):
@@ -330,9 +331,62 @@ def test_networks_on_the_gpu(network, controller, memory, dtype, B, T, before, r
 @pytest.mark.parametrize("memory", MEMORIES)
 @pytest.mark.parametrize("ragged", [False, True])
 def test_networks_too_large_for_a_chip(controller, memory, ragged, generator, monkeypatch):
-    """They go step by step on a GPU; here a small one is made to."""
+    """They are run by teams on a GPU; here a small one is made to, by a team of one."""
     monkeypatch.setattr("softstack.kernels.gpu.layout.ON_CHIP", 0)
     compare("gpu", "plain", controller, memory, torch.float64, 2, 4, 2, ragged, generator)
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        torch.float16,
+        pytest.param(
+            torch.bfloat16,
+            marks=pytest.mark.skipif(INTERPRETED, reason="Triton's interpreter multiplies bfloat16's bits"),
+        ),
+    ],
+)
+def test_large_networks_multiply_in_halves(dtype, generator, monkeypatch):
+    """On a GPU, where parameters are halves: products in them, all else in float32."""
+    monkeypatch.setattr("softstack.kernels.gpu.layout.ON_CHIP", 0)
+    net = build("lstm", dtype=torch.float32, backend="gpu").to(DEVICE["gpu"])
+    x = torch.randn(2, 4, 3, generator=generator).to(DEVICE["gpu"])
+    y, (_, memory, _) = net(x)
+    expected = torch.autograd.grad(y.square().sum(), net.parameters())
+    net = net.to(dtype)
+    z, (_, narrow, _) = net(x.to(dtype))
+    gradients = torch.autograd.grad(z.square().sum(), net.parameters())
+    assert z.dtype == dtype
+    assert_close(z.float(), y, rtol=0, atol=0.03)
+    assert_close(narrow.s.float(), memory.s, rtol=0, atol=0.03)
+    for ours, theirs in zip(gradients, expected, strict=True):
+        assert ours.dtype == dtype
+        assert_close(ours.float(), theirs, rtol=0, atol=0.05 * theirs.abs().max())
+
+
+@pytest.mark.parametrize(
+    ("B", "H", "m"), [(1, 70, 3), (64, 256, 256), (256, 256, 256), (16, 512, 64), (3, 1, 900)]
+)
+@pytest.mark.parametrize("core", CORES.values())
+@pytest.mark.parametrize("P", [1, 40])
+def test_teams_make_every_number(B, H, m, core, P, monkeypatch):
+    """All units, actions and columns have a member, and a team fits a GPU of 132 processors."""
+    monkeypatch.setattr("softstack.kernels.gpu.teams.INTERPRETED", False)
+    H = 0 if core == CORES["linear"] else H
+    team = teams.teamed(core, P, B, m, H, torch.float32, 132)
+    assert team.members * team.UNITS >= max(m, H)
+    assert team.members * team.ACTIONS >= 2 + m
+    assert team.members <= 132
+
+
+def test_less_precise_products_are_asked_for():
+    assert teams.precision(torch.float32) == "tf32x3"
+    torch.set_float32_matmul_precision("high")
+    try:
+        assert teams.precision(torch.float32) == "tf32"
+        assert teams.precision(torch.float64) == "ieee"
+    finally:
+        torch.set_float32_matmul_precision("highest")
 
 
 def test_what_a_chip_holds():

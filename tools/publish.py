@@ -66,7 +66,7 @@ def speed() -> str:
 
 
 def speed_gpu() -> str:
-    """The same for what `python benchmarks/gpu.py results/bench/gpu.json COMMIT` wrote on a GPU."""
+    """The same for what `python benchmarks/gpu.py results/bench/gpu.json` wrote on a GPU."""
     bench = json.loads((RESULTS / "bench" / "gpu.json").read_text())
     own = {(t["case"], t["T"]): t["seconds"] for t in bench["timings"] if t["implementation"] == "fused"}
     lines = [
@@ -80,11 +80,77 @@ def speed_gpu() -> str:
                 f"| {t['case']} | {t['T']:,} | {1e3 * mine:,.2f} ms | {t['implementation']} "
                 f"| {1e3 * t['seconds']:,.2f} ms | {t['seconds'] / mine:,.2f} |"
             )
+    alone = [t for t in bench["timings"] if "strengths" in t["case"]] + bench["growth"]
+    for t in alone:
+        lines.append(f"| {t['case']} | {t['T']:,} | {1e3 * t['seconds']:,.2f} ms | | | |")
     long = bench["growth"][-1]
     return (
-        "\n".join(lines) + f"\n\n{long['case']}, T = {long['T']:,}: {1e3 * long['seconds']:,.0f} ms and "
-        f"{long['megabytes']:,.0f} MB, which grow in proportion to T. Made by "
+        "\n".join(lines) + f"\n\nThe longest scan takes {long['megabytes']:,.0f} MB. Made by "
         f"`python benchmarks/gpu.py` at commit {bench['commit']}, torch {bench['torch']}."
+    )
+
+
+def code_model() -> dict[str, Any]:
+    return dict(json.loads((RESULTS / "code_model" / "code_model.json").read_text()))
+
+
+VARIANTS = {"attention": "attention", "both": "attention and stacks, in turn", "stacks": "stacks alone"}
+
+
+def by_number(name: str) -> tuple[Any, ...]:
+    """closer, distance <= 64 comes after closer, distance <= 16, and before closer, distance > 64."""
+    kind, _, rest = name.partition(", ")
+    words = rest.split()
+    return (kind, words[0], int(words[2]), words[1] == ">") if words else (kind,)
+
+
+def of_code() -> str:
+    """Bits per byte and what is known of brackets and of lines that begin further left."""
+    results = code_model()
+    scores = {name: results[name]["code"] for name in VARIANTS}
+    names = sorted((name for name in scores["attention"] if name != "bits per byte"), key=by_number)
+
+    def row(name: str, cells: list[str]) -> str:
+        return f"| {name} | " + " | ".join(cells) + " |"
+
+    lines = [row("", list(VARIANTS.values())), row("---", ["---"] * len(VARIANTS))]
+    lines += [row("parameters", [f"{results[name]['parameters']:,}" for name in VARIANTS])]
+    lines += [row("**bits per byte**", [f"**{scores[name]['bits per byte']:.3f}**" for name in VARIANTS])]
+    for name in names:
+        cells = [f"{100 * score[name]['right']:.1f} %" for score in scores.values()]
+        lines.append(row(f"{name} ({scores['attention'][name]['of']:,})", cells))
+    sizes = results["sizes"]
+    return "\n".join(lines) + (
+        f"\n\n{sizes['steps']:,} steps with {sizes['batch']} windows of {sizes['window']:,} bytes each, on "
+        f"{sizes['held_out']} files that were held out; in brackets how many places are scored. Made by "
+        f"`python examples/code_model.py` at commit {results['commit']}, on {results['device']}."
+    )
+
+
+def of_formal() -> str:
+    """The share of right answers by length."""
+    results = code_model()
+    lines = ["| task | blocks | 1x | 2x | 5x | 10x | 20x |", "| --- | --- | --- | --- | --- | --- | --- |"]
+    for task in results["attention"]["formal"]:
+        for name, title in VARIANTS.items():
+            shares = [f"{100 * share:.1f} %" for share in results[name]["formal"][task].values()]
+            lines.append(f"| {task} | {title} | " + " | ".join(shares) + " |")
+    sizes = results["sizes"]
+    return "\n".join(lines) + (
+        f"\n\nTrained for {sizes['formal_steps']:,} steps on strings of up to {sizes['formal_length']} "
+        f"symbols. Made by `python examples/code_model.py --parts formal` at commit {results['commit']}."
+    )
+
+
+def of_code_briefly() -> str:
+    results = code_model()
+    bits = {name: results[name]["code"]["bits per byte"] for name in VARIANTS}
+    gain = 1 - bits["both"] / bits["attention"]
+    return (
+        f"A byte-level model of Python source with stacks in every other block takes {bits['both']:.3f} bits "
+        f"per byte of files that it has not seen, where attention alone takes {bits['attention']:.3f} with "
+        f"as many parameters and steps: {gain:.0%} less ([more](docs/code_model.md)). Measured at commit "
+        f"{results['commit']}."
     )
 
 
@@ -173,7 +239,9 @@ PAGES = {
         "speed on a GPU": speed_gpu,
         "sweep": sweep,
         "solved": solved_briefly,
+        "code model": of_code_briefly,
     },
+    "docs/code_model.md": {"code": of_code, "formal": of_formal},
     "docs/solved.md": {"solved": solved_whole, "study": study, "mechanism": mechanism},
 }
 

@@ -154,15 +154,16 @@ def same_kind(name: str, x: Tensor, v: Tensor) -> None:
 
 def strengths(name: str, x: Tensor) -> None:
     """Strengths are finite and not negative."""
-    if transformed(x):
+    if transformed(x) or not x.numel():
         return
-    fine = (x >= 0) & (x < torch.inf)
     if x.device.type == "cpu":
+        fine = (x >= 0) & (x < torch.inf)
         if not bool(fine.all()):
             wrong = x[~fine].flatten()[0].item()
             raise BadInput(f"{name} holds a strength of {wrong}; strengths must be finite and not negative")
     elif x.device.type == "cuda":
-        torch._assert_async(fine.all(), f"{name} holds a strength that is negative or not finite")
+        total = x.detach().sqrt().sum(dtype=torch.float64)  # NaN or infinite where one strength is bad
+        torch._assert_async(total < torch.inf, f"{name} holds a strength that is negative or not finite")
 
 
 def lengths(counts: Tensor, x: Tensor) -> None:

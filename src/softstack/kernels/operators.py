@@ -66,6 +66,19 @@ def once(op: Any, *arguments: Any) -> Any:
     return Once.apply(op, *arguments) if torch.is_grad_enabled() else op(*arguments)  # type: ignore[no-untyped-call]  # torch's apply
 
 
+PLAIN = (Tensor, torch.nn.Parameter)
+
+
+def plain(*tensors: Tensor) -> bool:
+    """Whether nothing but autograd looks at a call: it is not traced, transformed or watched."""
+    return (
+        all(type(x) in PLAIN for x in tensors)
+        and not torch.compiler.is_compiling()
+        and torch._C._functorch.peek_interpreter_stack() is None
+        and not torch._C._len_torch_dispatch_stack()
+    )
+
+
 New = Callable[..., Tensor]  # Tensor.new_empty, or `empty`
 TORCHS = range(1 << 12, 1 << 25)  # bytes: what torch's allocator uses again and again, measured
 NUMPY = {torch.float32: np.float32, torch.float64: np.float64, torch.int32: np.int32, torch.int64: np.int64}
@@ -87,7 +100,7 @@ def empty(like: Tensor, shape: tuple[int, ...], dtype: torch.dtype | None = None
 
 def zeros(like: Tensor, shape: tuple[int, ...]) -> Tensor:
     """The same for Tensor.new_zeros."""
-    if not like.is_cpu or math.prod(shape) * like.itemsize in TORCHS:
+    if not like.is_cpu or math.prod(shape) * like.itemsize in TORCHS or like.dtype not in NUMPY:
         return like.new_zeros(shape)
     return torch.from_numpy(np.zeros(shape, NUMPY[like.dtype]))
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from softstack.kernels import KERNELS
+from softstack.kernels.gpu.layout import on_chip
 from softstack.kernels.kinds import CORES as CORES
 from softstack.kernels.kinds import LINEAR, LSTM, NONE
 from softstack.kernels.kinds import MEMORIES as MEMORIES
@@ -117,8 +118,10 @@ def gradients(new: New, kept: Kept) -> list[Tensor]:
     """Of x and of the weights."""
     P, G, _ = kept.W.shape
     _, A, H = kept.Wo.shape
-    shapes = [kept.W.shape, (P, G), kept.Wh.shape, (P, H), kept.Wo.shape, (P, A if H else 0)]
-    return [new(kept.x, shape) for shape in (kept.x.shape, *shapes)]
+    x, matrices = kept.x, (kept.W, kept.Wh, kept.Wo)
+    pairs = zip(matrices, ((P, G), (P, H), (P, A if H else 0)), strict=True)
+    weights = [part for W, bias in pairs for part in (new(W, W.shape), new(x, bias))]
+    return [new(x, x.shape), *weights]
 
 
 def split(arguments: tuple[Any, ...]) -> tuple[Kept, tuple[Any, ...], Options, bool, str]:
@@ -210,6 +213,16 @@ class Input(NamedTuple):
     steps: int
 
 
+def product_dtype(x: Tensor, core: int, weights: Weights, m: int, backend: str) -> torch.dtype | None:
+    """What a large network's products are made in on a GPU, where x or autocast asks for less than float32.
+    All else is computed in float32, sums included."""
+    if backend != "gpu" or on_chip(core, m, weights.Wh.shape[-1], torch.float32):
+        return None
+    if x.dtype in HALVES:
+        return x.dtype
+    return torch.get_autocast_dtype("cuda") if x.is_cuda and torch.is_autocast_enabled("cuda") else None
+
+
 def run(
     x: Tensor,
     weights: Weights,
@@ -236,9 +249,13 @@ def run(
         disturbance = Disturbance(torch.where(live, keep, 1.0), noise * live.unsqueeze(-1))
     if lengths is None:
         lengths = torch.full((P, B), steps, device=x.device)
+    narrow = product_dtype(x, options.core, weights, start.r.shape[-1], backend)
     tensors = flat((x, weights, start, strengths, i, disturbance))
     if x.dtype in HALVES:
         tensors = [tensor.float() for tensor in tensors]
+    if narrow is not None:
+        for name in ("W", "Wh", "Wo"):
+            tensors[INPUTS.index(name)] = getattr(weights, name).to(narrow)
     *outputs, tape, links = Fused.apply(*tensors, lengths.to(x.device, torch.int64), *options, backend)  # type: ignore[no-untyped-call]  # torch's apply
     if x.dtype in HALVES:
         outputs = [tensor.to(x.dtype) for tensor in outputs]

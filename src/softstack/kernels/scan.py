@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from softstack.kernels import KERNELS
-from softstack.kernels.operators import New, empty, once, operator, own, whole
+from softstack.kernels.operators import New, empty, once, operator, own, plain, whole
 from softstack.kernels.tuples import Log, Steps
 
 HALVES = (torch.bfloat16, torch.float16)  # what numpy or a sum over many steps cannot do: done in float32
@@ -44,7 +44,9 @@ def scan_forward(
     """
     r, V, s, *log = results(empty, v, u, d, V0, s0, lengths, lifo, backend)
     n = V0.shape[1]
-    V[:, :n], V[:, n:] = V0, v
+    V[:, n:] = v
+    if n:
+        V[:, :n] = V0
     steps = Steps(V, *map(whole, (u, d, s0, lengths)))
     KERNELS[backend].scan_forward(steps, lifo, r, s, Log(*log))
     return [r, V, s, *log]
@@ -108,6 +110,24 @@ class Scan(torch.autograd.Function):
         return gV[:, ctx.n :], gu, gd, gV[:, : ctx.n], gs, None, None, None
 
 
+class Direct(torch.autograd.Function):
+    """The same without torch's dispatcher, which takes longer than a short scan on a GPU."""
+
+    @staticmethod
+    def forward(ctx: Any, *arguments: Any) -> Any:
+        outputs = tuple(scan_forward(*arguments))
+        Scan.setup_context(ctx, arguments, outputs)
+        return outputs
+
+    @staticmethod
+    def backward(ctx: Any, gr: Tensor | None, gV: Tensor | None, gs: Tensor | None, *_: None) -> Any:
+        if torch.is_grad_enabled():
+            return Scan.backward(ctx, gr, gV, gs)
+        arguments = (*ctx.saved_tensors, gr, gV, gs, ctx.lifo, ctx.backend)
+        gV, gu, gd, gs = scan_backward(*arguments)
+        return gV[:, ctx.n :], gu, gd, gV[:, : ctx.n], gs, None, None, None
+
+
 torch.library.register_autograd(
     "softstack::scan", lambda ctx, gradients: Scan.backward(ctx, *gradients), setup_context=Scan.setup_context
 )
@@ -129,7 +149,8 @@ def scan(
         if lengths is None
         else lengths.to(v.device, torch.int64).reshape(B)
     )
-    r, V, s, *_ = Scan.apply(*tensors, lengths, lifo, backend)  # type: ignore[no-untyped-call]  # torch's apply
+    function = Direct if plain(*tensors, lengths) else Scan
+    r, V, s, *_ = function.apply(*tensors, lengths, lifo, backend)  # type: ignore[no-untyped-call]  # torch's apply
     if v.dtype in HALVES:
         r, V, s = r.to(v.dtype), V.to(v.dtype), s.to(u.dtype)
     return (r, V, s) if v.ndim == 3 else (r.squeeze(0), V.squeeze(0), s.squeeze(0))

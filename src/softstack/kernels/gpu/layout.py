@@ -6,6 +6,7 @@ import torch
 from softstack.kernels.kinds import GRU, LINEAR, LSTM, NONE, RNN
 from softstack.kernels.tuples import Options, Sizes
 
+ALIGNED = 32  # numbers: each part begins with a line of the cache
 ON_CHIP = 160 * 1024  # bytes of weights that a program on the GPU holds in its registers
 
 
@@ -29,7 +30,7 @@ def places(options: Options, sizes: Sizes) -> tuple[list[int], int]:
     )
     starts = [0]
     for part in parts:
-        starts.append(starts[-1] + part)
+        starts.append((starts[-1] + part + ALIGNED - 1) // ALIGNED * ALIGNED)
     return starts, (N + T + 1 if chained else 0) + (n_in + T + 1 if buffered else 0)
 
 

@@ -109,11 +109,11 @@ def read(V, link, level, head, strength, fault, m, k):
     rho = tl.full((), 1, real)
     going = head != END
     while going:
+        below, under = tl.load(link + head), tl.load(level + head)
         r += tl.minimum(strength, rho) * tl.load(row(V, head, m, k), mask=k < m, other=0)
         met += strength
         rho = 1 - met.to(real)
-        strength = tl.load(level + head)
-        head = tl.load(link + head)
+        head, strength = below, under
         going = (head != END) & (rho > 0)
     return r
 
@@ -149,15 +149,15 @@ def unread(V, link, level, head, strength, last, slot, behind, gr, gs, gV, m, k)
     holds = strength
     going = (cell > END) & (cell <= last) & (holds < rho)
     while going:  # read whole
-        along = tl.sum(tl.load(row(V, cell, m, k), mask=k < m, other=0) * gr)
         at = row(gV, cell, m, k)
-        tl.store(at, tl.load(at, mask=k < m, other=0) + holds * gr, mask=k < m)
-        if (holds > 0) | (cell == slot):  # an older empty cell has slope 0
-            add(gs + cell, along)
+        below, under, so_far = tl.load(link + cell), tl.load(level + cell), tl.load(gs + cell)
+        vector, gradient = tl.load(row(V, cell, m, k), mask=k < m, other=0), tl.load(at, mask=k < m, other=0)
+        tl.store(at, gradient + holds * gr, mask=k < m)
+        # an older empty cell has slope 0
+        tl.store(gs + cell, so_far + tl.sum(vector * gr), mask=(holds > 0) | (cell == slot))
         met += holds
         rho = 1 - met.to(real)
-        holds = tl.load(level + cell)
-        cell = tl.load(link + cell)
+        cell, holds = below, under
         going = (cell > END) & (cell <= last) & (holds < rho)
     tl.debug_barrier()
     if (cell > END) & (cell <= last):

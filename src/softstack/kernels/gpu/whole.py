@@ -1,13 +1,26 @@
 """A whole sequence of a small StackRNN on the GPU: a program a sequence, its model's weights on the chip.
 
-A controller's rows lie four to a unit, (unit, gate), so that a reshape parts them:
-
-    LSTM  i, f, g, o      GRU  reset, z, n's part from [x; r], n's part from h      RNN  one row a unit
+A controller's rows lie four to a unit, (unit, gate), so that a reshape parts them; the RNN's one to a unit.
 """
 
 import triton
 import triton.language as tl
 
+from softstack.kernels.gpu.cells import (
+    GRU,
+    LINEAR,
+    LSTM,
+    NONE,
+    RNN,
+    STACK,
+    apart,
+    gated,
+    note,
+    noted,
+    tanh,
+    together,
+    ungated,
+)
 from softstack.kernels.gpu.memory import (
     END,
     column_faults,
@@ -23,30 +36,6 @@ from softstack.kernels.gpu.memory import (
     unpop,
     unread,
 )
-from softstack.kernels.kinds import CORES, MEMORIES
-
-LINEAR, RNN, GRU, LSTM = map(tl.constexpr, CORES.values())
-STACK, QUEUE, NONE = map(tl.constexpr, MEMORIES.values())
-
-
-@triton.jit
-def tanh(x):
-    return 2 * tl.sigmoid(2 * x) - 1
-
-
-@triton.jit
-def apart(pre, HP: tl.constexpr):
-    """(4 HP,) -> four vectors (HP,), one a gate."""
-    even, odd = tl.split(tl.reshape(pre, (HP, 2, 2)))
-    first, third = tl.split(even)
-    second, fourth = tl.split(odd)
-    return first, second, third, fourth
-
-
-@triton.jit
-def together(first, second, third, fourth, HP: tl.constexpr):
-    """The other way."""
-    return tl.reshape(tl.join(tl.join(first, third), tl.join(second, fourth)), (4 * HP,))
 
 
 @triton.jit
@@ -152,33 +141,16 @@ def forward_kernel(
             pre = tl.load(from_x_t + in_W, mask=has_W, other=0) + bias
             pre += tl.sum(Wr * read_r[None, :], 1)
             pre += tl.sum(Whh * hidden[None, :], 1)
-            gate = row(gates, t, 4 * H, unit)
-            if CORE == LSTM:
-                gate_i, gate_f, new, gate_o = apart(pre, HP)
-                gate_i, gate_f, new, gate_o = (
-                    tl.sigmoid(gate_i),
-                    tl.sigmoid(gate_f),
-                    tanh(new),
-                    tl.sigmoid(gate_o),
-                )
-                cell = gate_f * cell + gate_i * new
-                hidden = gate_o * tanh(cell)
-                tl.store(gate, gate_i, mask=exists)
-                tl.store(gate + H, gate_f, mask=exists)
-                tl.store(gate + 2 * H, new, mask=exists)
-                tl.store(gate + 3 * H, gate_o, mask=exists)
-                tl.store(row(cs, t + 1, H, unit), cell, mask=exists)
-            elif CORE == GRU:
-                reset, z, from_x, from_h = apart(pre, HP)
-                reset, z = tl.sigmoid(reset), tl.sigmoid(z)
-                new = tanh(from_x + reset * from_h)
-                hidden = new + z * (hidden - new)
-                tl.store(gate, reset, mask=exists)
-                tl.store(gate + H, z, mask=exists)
-                tl.store(gate + 2 * H, new, mask=exists)
-                tl.store(gate + 3 * H, from_h, mask=exists)
-            else:
+            if CORE == RNN:
                 hidden = tanh(pre)
+            else:
+                p1, p2, p3, p4 = apart(pre, HP)
+                before = cell if CORE == LSTM else hidden
+                hidden, after, g1, g2, g3, g4 = gated(p1, p2, p3, p4, hidden, before, CORE)
+                note(row(gates, t, 4 * H, unit), H, exists, g1, g2, g3, g4)
+                if CORE == LSTM:
+                    cell = after
+                    tl.store(row(cs, t + 1, H, unit), cell, mask=exists)
             if DISTURBED:
                 hidden += tl.load(row(noise, q * T + t, H, unit), mask=exists, other=0)
             tl.store(row(hs, t + 1, H, unit), hidden, mask=exists)
@@ -309,41 +281,28 @@ def backward_kernel(
             r_grad = f_grad
         else:
             h_grad += f_grad
-            gate = row(gates, t, 4 * H, unit)
             before = row(hs, t, H, unit)
             keep_t = tl.load(keep + q * T + t) if DISTURBED else 1.0
-            if CORE == LSTM:
-                gate_i, gate_f = tl.load(gate, mask=exists, other=0), tl.load(gate + H, mask=exists, other=0)
-                new, gate_o = (
-                    tl.load(gate + 2 * H, mask=exists, other=0), tl.load(gate + 3 * H, mask=exists, other=0),
-                )  # fmt: skip
-                squashed = tanh(tl.load(row(cs, t + 1, H, unit), mask=exists, other=0))
-                c_grad += h_grad * gate_o * (1 - squashed * squashed)
-                was = tl.load(row(cs, t, H, unit), mask=exists, other=0) * keep_t
-                pre_grad = together(
-                    c_grad * new * gate_i * (1 - gate_i), c_grad * was * gate_f * (1 - gate_f),
-                    c_grad * gate_i * (1 - new * new), h_grad * squashed * gate_o * (1 - gate_o), HP,
-                )  # fmt: skip
-                c_grad *= gate_f * keep_t
-                kept = tl.zeros_like(h_grad)
-            elif CORE == GRU:
-                reset, z = tl.load(gate, mask=exists, other=0), tl.load(gate + H, mask=exists, other=0)
-                new, from_h = (
-                    tl.load(gate + 2 * H, mask=exists, other=0), tl.load(gate + 3 * H, mask=exists, other=0),
-                )  # fmt: skip
-                old = tl.load(before, mask=exists, other=0) * keep_t
-                to_new = h_grad * (1 - z) * (1 - new * new)
-                pre_grad = together(
-                    to_new * from_h * reset * (1 - reset), h_grad * (old - new) * z * (1 - z), to_new,
-                    to_new * reset, HP,
-                )  # fmt: skip
-                kept = h_grad * z
-            else:
+            if CORE == RNN:
                 hidden = tl.load(before + H, mask=exists, other=0)
                 if DISTURBED:
                     hidden -= tl.load(row(noise, q * T + t, H, unit), mask=exists, other=0)
                 pre_grad = h_grad * (1 - hidden * hidden)
                 kept = tl.zeros_like(h_grad)
+            else:
+                g1, g2, g3, g4 = noted(row(gates, t, 4 * H, unit), H, exists)
+                old = tl.load(before, mask=exists, other=0) * keep_t
+                was, became, through = old, old, old
+                if CORE == LSTM:
+                    was = tl.load(row(cs, t, H, unit), mask=exists, other=0) * keep_t
+                    became = tl.load(row(cs, t + 1, H, unit), mask=exists, other=0)
+                    through = c_grad
+                p1, p2, p3, p4, through, kept = ungated(
+                    h_grad, through, g1, g2, g3, g4, old, was, became, CORE
+                )
+                pre_grad = together(p1, p2, p3, p4, HP)
+                if CORE == LSTM:
+                    c_grad = through * keep_t
             gate_by_gate = (slots % GATES) * H + slots // GATES
             tl.store(row(gpre, t, R, gate_by_gate), pre_grad, mask=slots // GATES < H)
             r_grad = tl.sum(Wr * pre_grad[:, None], 0)

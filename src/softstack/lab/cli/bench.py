@@ -13,7 +13,13 @@ from softstack.lab.reports.figures import rendered
 from softstack.lab.runs import store
 
 
-def bench(*, full: bool = False, out: Path = Path("bench")) -> None:
+def bench(
+    *,
+    full: bool = False,
+    peer: Path | None = None,
+    peer_stack: str = "nsrnn.models.grefenstette:GrefenstetteStack",
+    out: Path = Path("bench"),
+) -> None:
     """Time the kernels beside the reference and beside a loop written as the equations read.
 
     Prints a table and writes bench.json and bench.png, cost against length. Takes about three minutes.
@@ -22,16 +28,22 @@ def bench(*, full: bool = False, out: Path = Path("bench")) -> None:
     ----------
     full
         run the loop written as the equations read up to T = 1024, four minutes more, and not just to 256
+    peer
+        time a stack of someone else's too: the folder of its source
+    peer_stack
+        where that stack is, as module:class; it has next(actions, value), where actions are push and pop
+        strengths, and reading()
     out
         where the files go
     """
+    other = benchmarks.Peer.at(peer, peer_stack) if peer else None
     out.mkdir(parents=True, exist_ok=True)
     timings: list[benchmarks.Timing] = []
     screen = Table("case", "T", "implementation", "ms", "times fused")
     errors = Console(stderr=True)
     with errors.status("timing") if errors.is_terminal else nullcontext():
         memory = list(benchmarks.memory())
-        timings.extend(benchmarks.cases(full))
+        timings.extend(benchmarks.cases(full, other))
     own = {(t.case, t.T): t.seconds for t in timings if t.implementation == "fused"}
     for t in timings:
         ratio = t.seconds / own[t.case, t.T]

@@ -4,12 +4,16 @@ A case first compares outputs and gradients, and is not timed where they differ.
 on one thread, forward and backward together; what counts are the ratios.
 """
 
+import importlib
 import multiprocessing
 import resource
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -89,6 +93,36 @@ def reference(v: Tensor, u: Tensor, d: Tensor) -> Tensor:
 SCANS: dict[str, Callable[..., Tensor]] = {"fused": fused, "vectorised": reference}
 
 
+@dataclass(frozen=True)
+class Peer:
+    """Someone else's stack, from a checkout: a class with `next(actions, value)`, which gives the next stack
+    for push and pop strengths (B, 2) and vectors (B, m), and `reading()`. It begins with no elements above a
+    bottom of zeros."""
+
+    stack: Any
+
+    @classmethod
+    def at(cls, root: Path, name: str) -> "Peer":
+        """`name` is module:class, and the module is found from `root`."""
+        module, _, attribute = name.partition(":")
+        sys.path.insert(0, str(root))
+        try:
+            stack = getattr(importlib.import_module(module), attribute)
+        except (ImportError, AttributeError) as error:
+            advice = f"there is no {name!r} in {root} ({error}): give the folder of its source"
+            raise BadInput(advice) from None
+        finally:
+            sys.path.remove(str(root))
+        return cls(stack)
+
+    def __call__(self, v: Tensor, u: Tensor, d: Tensor) -> Tensor:
+        stack, reads = self.stack([], v.new_zeros(v.shape[0], v.shape[2])), []
+        for t in range(v.shape[1]):
+            stack = stack.next(torch.stack((d[:, t], u[:, t]), 1), v[:, t])
+            reads.append(stack.reading())
+        return torch.stack(reads, 1)
+
+
 def both_ways(run: Callable[..., Tensor], inputs: list[Tensor]) -> list[Tensor]:
     r = run(*inputs)
     return [r, *torch.autograd.grad(r.sum(), inputs)]
@@ -117,7 +151,9 @@ def clock(run: Callable[..., Any], *inputs: Any, budget: float = 1.0) -> float:
     return statistics.median(times)
 
 
-def scans(longest: dict[str, int], B: int, m: int, lengths: tuple[int, ...]) -> Iterator[Timing]:
+def scans(
+    longest: dict[str, int], B: int, m: int, lengths: tuple[int, ...], peer: Peer | None = None
+) -> Iterator[Timing]:
     """One size over many T; each implementation up to the longest T that it is given. The literal loop takes
     one example after the other, so it is run on one of them, and its time counted B times; and it takes
     gigabytes, so that it has a process of its own."""
@@ -129,9 +165,10 @@ def scans(longest: dict[str, int], B: int, m: int, lengths: tuple[int, ...]) -> 
             if name == "literal":
                 theirs, seconds = elsewhere(one_example, B, T, m)
             else:
-                theirs, seconds = both_ways(SCANS[name], inputs), None
+                run = peer if name == "peer" and peer else SCANS[name]
+                theirs, seconds = both_ways(run, inputs), None
             agree(f"{case}, T={T}", [x[: len(theirs[0])] for x in ours], theirs)
-            yield Timing(case, T, name, seconds or clock(both_ways, SCANS[name], inputs))
+            yield Timing(case, T, name, seconds or clock(both_ways, run, inputs))
 
 
 def one_example(B: int, T: int, m: int) -> tuple[list[Tensor], float]:
@@ -185,11 +222,13 @@ def networks(T: int) -> Iterator[Timing]:
     yield Timing(case, T, "nn.LSTM", clock(lambda: [lstm(x)[0].sum().backward() for lstm in lstms]))
 
 
-def cases(full: bool) -> Iterator[Timing]:
-    literal_up_to = 1024 if full else 256
+def cases(full: bool, peer: Peer | None = None) -> Iterator[Timing]:
+    longest = {"fused": 65536, "vectorised": 1024, "literal": 1024 if full else 256}
+    if peer:
+        longest["peer"] = 256
     sizes = (64, 256, 1024, 4096, 16384, 65536)
     for B, m in ((10, 2), (32, 32)):
-        yield from scans({"fused": 65536, "vectorised": 1024, "literal": literal_up_to}, B, m, sizes)
+        yield from scans(longest, B, m, sizes, peer)
     yield from worst(10, 2, 1024)
     yield from long(1_000_000, 16)
     yield from networks(24)
