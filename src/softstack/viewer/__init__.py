@@ -55,3 +55,13 @@ def page(
         stamp=html.escape(stamp),
         before=before,
     )
+
+
+def report(title: str, body: str, *, stamp: str = "") -> str:
+    """A page of figures and tables in the same style: `body` is HTML of the caller's, `stamp` is text."""
+    return Template(asset("report.html")).substitute(
+        title=html.escape(title),
+        style=asset("style.css") + asset("report.css"),
+        body=body,
+        stamp=html.escape(stamp),
+    )

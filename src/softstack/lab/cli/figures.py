@@ -8,6 +8,7 @@ from softstack.lab import tasks
 from softstack.lab.cli.options import Whole, at_least_one, opened
 from softstack.lab.cli.screen import say
 from softstack.lab.reports import figures as drawing
+from softstack.lab.reports import names, trace_page
 from softstack.lab.runs import store
 from softstack.lab.sweeps.jobs import train_missing
 
@@ -34,17 +35,20 @@ def trace(run_dir: Path, symbols: str, /, *, out: Path = Path("trace.png")) -> N
     run = opened(run_dir)
     network = store.network(run)
     seen = drawing.observe(network, run.condition, symbols.split())
-    task = tasks.find(run.condition.task).name.replace("_", " ")
-    title = f"{task}, {run.condition.controller} controller, {run.path.name}"
+    c = run.condition
+    network_name = names.network(c.controller, buffered=c.buffered)
+    title = f"{names.task(tasks.find(c.task).name)}, {network_name} controller, seed {run.seed}"
     out.parent.mkdir(parents=True, exist_ok=True)
     if out.suffix == ".json":
         store.write(out, json.dumps(drawing.as_json(seen)).encode())
     else:
         figure = drawing.draw(network, run.condition, seen, title)
         if out.suffix == ".html":
-            store.write(out, drawing.as_html(figure, seen, title).encode())
+            store.write(out, trace_page.page(network, run.condition, seen, figure, title).encode())
         else:
             store.write(out, drawing.rendered(figure, out.suffix[1:]))
+    if seen.note:
+        say(seen.note[0].lower() + seen.note[1:])
     print(f"input      {' '.join(seen.example.input)}")
     print(f"predicted  {' '.join(seen.predicted)}")
     print(f"target     {' '.join(t or '_' for t in seen.example.target)}")
