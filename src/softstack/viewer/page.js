@@ -21,14 +21,22 @@ function start(data) {
     taskOf = (k) => data.tasks[networkOf(k).task],
     shownNow = () => page.chosen.filter((k) => k !== null);
 
-  // Whether two networks can be given the same strings.
-  function alike(a, b) {
+  // Why two networks cannot be given the same strings; "" where they can.
+  function apart(a, b) {
+    const [one, other] = [taskOf(a), taskOf(b)];
+    if (!same(one.inputs, other.inputs))
+      return (
+        `${one.title} reads ${asText(one.inputs)} and ${other.title} reads ${asText(other.inputs)}: no string is for ` +
+        "both, so they are shown one at a time. Choose which."
+      );
     const strings = recordedStrings([networkOf(a), networkOf(b)]);
-    return same(taskOf(a).inputs, taskOf(b).inputs) && (strings === null || strings.length > 0);
+    return strings === null || strings.length ? "" : "No string was recorded of both, so they are shown one at a time.";
   }
 
   function choose() {
-    if (page.chosen[1] !== null && !alike(...page.chosen)) page.chosen[1] = null;
+    const reason = page.chosen[1] === null ? "" : apart(...page.chosen);
+    if (reason) page.chosen[1] = null;
+    find("apart").textContent = reason;
     const shown = shownNow();
     page.strings = recordedStrings(shown.map(networkOf));
     page.panels = shown.map((k) => new Panel(networkOf(k), taskOf(k), go));
@@ -47,18 +55,17 @@ function start(data) {
     const every = data.networks.map((_, k) => k);
     find("left").replaceChildren(...every.map(entry));
     find("left").value = page.chosen[0];
-    find("right").replaceChildren(
-      el("option", { value: "" }, "nothing"),
-      ...every.filter((k) => alike(k, page.chosen[0])).map(entry),
-    );
+    find("right").replaceChildren(el("option", { value: "" }, "nothing"), ...every.map(entry));
     find("right").value = page.chosen[1] ?? "";
     find("choice").hidden = data.networks.length < 2;
   }
 
   // A network that is played back is shown on the strings that were recorded, any other on what is typed.
   function inputs() {
+    const { inputs } = taskOf(page.chosen[0]);
+    find("form").classList.toggle("wordy", inputs.join("").length > 20); // then symbols have a line of their own
     const type = (symbol) => el("button", { type: "button", onclick: () => append(symbol) }, spelled(symbol));
-    find("symbols").replaceChildren(...taskOf(page.chosen[0]).inputs.map(type));
+    find("symbols").replaceChildren(...inputs.map(type));
     find("strings").replaceChildren(
       ...(page.strings ?? []).map((symbols) => el("option", { value: asText(symbols) }, asText(symbols))),
     );

@@ -8,6 +8,7 @@ from pathlib import Path
 from softstack.errors import BadInput
 from softstack.lab import tasks
 from softstack.lab.cli.options import opened
+from softstack.lab.cli.screen import say
 from softstack.lab.reports import network_page
 from softstack.lab.runs import store
 from softstack.lab.tasks.data import check_symbols
@@ -27,7 +28,8 @@ def view(
     Parameters
     ----------
     run_dirs
-        directories of trials, as `softstack train` prints them; the first two are shown side by side
+        directories of trials, as `softstack train` prints them; the first two are shown side by side, if
+        they read the same symbols
     symbols
         the input to begin with, symbols separated by spaces
     out
@@ -45,6 +47,8 @@ def view(
         task = tasks.find(runs[0].condition.task)
         check_symbols(task, typed)
         task.example(tuple(typed))  # refuses what the task cannot score
+    if len({tasks.find(run.condition.task).inputs for run in runs[:2]}) > 1:
+        say("these two read different symbols, so that no string is for both: the page shows one at a time")
     text = network_page.page(runs, symbols=typed)
     out.parent.mkdir(parents=True, exist_ok=True)
     store.write(out, text.encode())

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from softstack.lab.tasks import Task
 
 Page = dict[str, Any]
+Record = list[list[str | None]]  # what the network is given, the targets, and the string that was drawn
 KINDS = ("reversal", "xor", "next", "machine", "formula")  # that tasks.js has
 EXAMPLES = 300  # recorded, of training and of test
 
@@ -48,10 +49,25 @@ def recorded(task: "Task", kind: str | None = None) -> Page:
         "sizes": sorted({len(symbols) for symbols, _, _ in train + test}),
         "trained_size": max(len(symbols) for symbols, _, _ in train),
         "examples": train + test,
+        "ending": ending(train + test),
     }
 
 
-def record(task: "Task", word: tuple[str, ...]) -> list[list[str | None]]:
+def ending(records: Sequence[Record]) -> dict[str, Any] | None:
+    """What a task adds to its strings, if that is one symbol again and again: `each` times for every symbol
+    of a string, and `more` times. The page adds it to what is typed. None where it is not so."""
+    tails = {len(word): symbols[len(word) :] for symbols, _, word in records}
+    marks = {symbol for tail in tails.values() for symbol in tail}
+    short, long = min(tails), max(tails)
+    each = (len(tails[long]) - len(tails[short])) // max(1, long - short)
+    more = len(tails[short]) - each * short
+    for symbols, _, word in records:
+        if symbols != word + list(marks)[:1] * (each * len(word) + more) or len(marks) != 1:
+            return None
+    return {"symbol": marks.pop(), "each": each, "more": more}
+
+
+def record(task: "Task", word: tuple[str, ...]) -> Record:
     """What the network is given for a string, the targets, and the string."""
     symbols, target = task.example(word)
     return [list(symbols), list(target), list(word)]
