@@ -20,6 +20,7 @@ COMMANDS = {  # where it is, and the first line of its docstring
         "Score a trained network, on a split of its own task or on a file of yours.",
     ),
     "view": ("view:view", "Look inside trained networks in a browser, on any input that you type."),
+    "play": ("view:play", "Push and pop by hand: a page with a stack or a queue, and no network."),
     "trace": (
         "figures:trace",
         "Draw what a trained network does on an input: pops, pushes, vectors, input and output at each step.",

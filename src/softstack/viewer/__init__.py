@@ -11,6 +11,9 @@ controller.js  what a controller says; tape.js the input and what is said of it
 panel.js       one network in step; measure.js accuracy against length
 page.js        what is typed and pressed; page.html, style.css the frame
 
+step.js        §2.1 and §2.3, one step as the paper writes it; equations.js its numbers beside the letters
+play.js        the page to play with a memory, without a network: play.html, play.css
+
 declared.py    what is drawn of a memory; recorded.py a run as data; show.py `ss.show`
 
 The page is given plain data and knows no module. It needs no server, no network and no library.
@@ -28,6 +31,8 @@ SCRIPTS = (
     "forward.js", "played.js", "tasks.js", "pdt.js", "draw.js", "heat.js", "memory.js", "buffer.js",
     "controller.js", "tape.js", "panel.js", "measure.js", "page.js",
 )  # fmt: skip
+
+PLAY = ("draw.js", "tasks.js", "memory.js", "step.js", "equations.js", "play.js")  # those of `softstack play`
 
 
 @cache
@@ -63,5 +68,14 @@ def report(title: str, body: str, *, stamp: str = "") -> str:
         title=html.escape(title),
         style=asset("style.css") + asset("report.css"),
         body=body,
+        stamp=html.escape(stamp),
+    )
+
+
+def play(*, stamp: str = "") -> str:
+    """The page to play with a stack or a queue, without a network."""
+    return Template(asset("play.html")).substitute(
+        style=asset("style.css") + asset("play.css"),
+        script="\n".join(map(asset, PLAY)),
         stamp=html.escape(stamp),
     )

@@ -1,10 +1,11 @@
-"""`softstack view`."""
+"""`softstack view`, `softstack gallery` and `softstack play`: pages for a browser."""
 
 import os
 import sys
 import webbrowser
 from pathlib import Path
 
+from softstack import viewer
 from softstack.errors import BadInput
 from softstack.lab import tasks
 from softstack.lab.cli.options import opened
@@ -37,10 +38,7 @@ def view(
     no_open
         write the page and leave the browser alone
     """
-    if out.suffix != ".html":
-        raise BadInput(f"--out {out} must end in .html")
-    if out.is_dir():
-        raise BadInput(f"--out {out} is a directory: name a file")
+    _check(out)
     runs = [opened(path) for path in run_dirs]
     typed = None if symbols is None else symbols.split()
     if typed is not None and runs:
@@ -49,7 +47,35 @@ def view(
         task.example(tuple(typed))  # refuses what the task cannot score
     if len({tasks.find(run.condition.task).inputs for run in runs[:2]}) > 1:
         say("these two read different symbols, so that no string is for both: the page shows one at a time")
-    text = network_page.page(runs, symbols=typed)
+    _show(out, network_page.page(runs, symbols=typed), no_open)
+
+
+def play(*, out: Path = Path("play.html"), no_open: bool = False) -> None:
+    """Push and pop by hand: a page with a stack or a queue, and no network.
+
+    Sliders and keys set how much is popped and pushed, and what. The page draws the memory and writes down
+    the numbers of each step as the paper does. It needs no server; its link holds what you did.
+
+    Parameters
+    ----------
+    out
+        the page, FILE.html
+    no_open
+        write the page and leave the browser alone
+    """
+    _check(out)
+    _show(out, viewer.play(stamp=network_page.stamp()), no_open)
+
+
+def _check(out: Path) -> None:
+    if out.suffix != ".html":
+        raise BadInput(f"--out {out} must end in .html")
+    if out.is_dir():
+        raise BadInput(f"--out {out} is a directory: name a file")
+
+
+def _show(out: Path, text: str, no_open: bool) -> None:
+    """Write a page and open it."""
     out.parent.mkdir(parents=True, exist_ok=True)
     store.write(out, text.encode())
     print(f"Written: {out}")

@@ -44,10 +44,14 @@ def page(
         if not pages[run.condition.task]["kind"]:  # the page cannot compute it: it comes along
             pages[run.condition.task]["examples"].append(record(task, tuple(first)))
     data = {"networks": networks, "tasks": pages}
-    versions = store.provenance("cpu")
-    stamp = f"Made by softstack {versions['softstack']} at commit {versions['commit'] or 'unknown'}."
     title = names.task(tasks.find(of_tasks[0]).name)
-    return viewer.page(data, title, stamp=stamp, before=before, kinds=scripts)
+    return viewer.page(data, title, stamp=stamp(), before=before, kinds=scripts)
+
+
+def stamp() -> str:
+    """What made a page."""
+    versions = store.provenance("cpu")
+    return f"Made by softstack {versions['softstack']} at commit {versions['commit'] or 'unknown'}."
 
 
 def _first_input(task: Task) -> tuple[str, ...]:
