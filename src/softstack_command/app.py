@@ -20,6 +20,10 @@ COMMANDS = {  # where it is, and the first line of its docstring
         "Score a trained network, on a split of its own task or on a file of yours.",
     ),
     "view": ("view:view", "Look inside trained networks in a browser, on any input that you type."),
+    "gallery": (
+        "view:gallery",
+        "Look inside networks that come with softstack: some work, some fail, and each can be broken.",
+    ),
     "play": ("view:play", "Push and pop by hand: a page with a stack or a queue, and no network."),
     "trace": (
         "figures:trace",

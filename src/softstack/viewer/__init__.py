@@ -9,6 +9,7 @@ draw.js        colours, elements, a chart; heat.js the whole run
 memory.js      what a memory holds; buffer.js a buffered network's output buffer
 controller.js  what a controller says; tape.js the input and what is said of it
 panel.js       one network in step; measure.js accuracy against length
+gallery.js     networks to choose from, and what to look for in them
 page.js        what is typed and pressed; page.html, style.css the frame
 
 step.js        §2.1 and §2.3, one step as the paper writes it; equations.js its numbers beside the letters
@@ -29,7 +30,7 @@ from typing import Any
 
 SCRIPTS = (
     "forward.js", "played.js", "tasks.js", "pdt.js", "draw.js", "heat.js", "memory.js", "buffer.js",
-    "controller.js", "tape.js", "panel.js", "measure.js", "page.js",
+    "controller.js", "tape.js", "panel.js", "measure.js", "gallery.js", "page.js",
 )  # fmt: skip
 
 PLAY = ("draw.js", "tasks.js", "memory.js", "step.js", "equations.js", "play.js")  # those of `softstack play`

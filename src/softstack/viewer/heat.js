@@ -10,7 +10,8 @@ function heatRows(network, task, run) {
       name = whole ? title : `${title} (${two(least)} to ${two(most)})`,
       shade = (value) => (whole ? value : (value - least) / (most - least));
     const drawn = labels.length <= MOST_ROWS ? vectors : [];
-    return { name, rows: labels.map((label, k) => ({ name: label, values: drawn.map((v) => shade(v[k])) })) };
+    const values = (k) => drawn.map((vector) => (vector ? shade(vector[k]) : null));
+    return { name, rows: labels.map((label, k) => ({ name: label, values: values(k) })) };
   };
   const ofHead = ({ name, title, labels }) =>
     group(title, labels, same(labels, [""]) ? run.said[name].map((value) => [value]) : run.said[name]);
@@ -19,8 +20,21 @@ function heatRows(network, task, run) {
     group("input", (task.letters ?? task.alphabet).map(spelled), run.x),
     group("output", task.alphabet.map(spelled), run.y.map(softmax)),
   ];
-  if (network.buffered) groups.push(group("read off", task.alphabet.map(spelled), run.output.map(softmax)));
+  if (network.buffered) groups.push(group("read off", task.alphabet.map(spelled), whenWhole(network, run)));
   return groups.filter(({ rows }) => rows.length && rows.length <= MOST_ROWS);
+}
+
+// §2.3: what is read off the output buffer, at the steps at which it was whole; null at the others.
+function whenWhole(network, run) {
+  const first = network.discard_first ? 1 : 0;
+  let given = 0,
+    count = -first;
+  return run.said.o.map((o) => {
+    given += o;
+    if (given < count + first + 1 - 1e-9) return null;
+    count += 1;
+    return count > 0 && run.output[count - 1] ? softmax(run.output[count - 1]) : null;
+  });
 }
 
 // What the darkest and the lightest colour stand for: 0 and 1, or less and more where numbers need it.
@@ -28,7 +42,7 @@ function range(vectors) {
   let least = 0,
     most = 1;
   for (const vector of vectors)
-    for (const value of vector)
+    for (const value of vector ?? [])
       if (Number.isFinite(value)) ((least = Math.min(least, value)), (most = Math.max(most, value)));
   return [least, most];
 }
@@ -37,6 +51,7 @@ function shades(rows, steps) {
   const image = new ImageData(steps, rows.length);
   rows.forEach(({ values }, k) =>
     values.forEach((value, t) => {
+      if (value === null) return;
       const [red, green, blue] = PALETTE[shade(value)];
       image.data.set([red, green, blue, 255], 4 * (k * steps + t));
     }),
@@ -55,7 +70,7 @@ function heatHeadings(pen, symbols, step) {
   const texts = step >= 9 && symbols ? symbols.map(spelled) : [],
     widest = Math.ceil(Math.max(0, ...[...new Set(texts)].map((text) => pen.measureText(text).width)));
   if (!texts.length) return { texts, upright: false, height: 4 };
-  const upright = widest > step - 2;
+  const upright = widest > step + 1;
   return { texts, upright, height: upright ? Math.min(widest, HEAT.longest) + 8 : HEAT.top };
 }
 

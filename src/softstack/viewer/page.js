@@ -15,7 +15,10 @@ function start(data) {
     t: 0,
     steps: 1,
     playing: 0,
-    chosen: [number("left") ?? 0, hash.has("left") ? number("right") : data.networks.length > 1 ? 1 : null],
+    chosen: [
+      number("left") ?? 0,
+      hash.has("left") ? number("right") : data.networks.length > 1 && !data.gallery ? 1 : null,
+    ],
   };
   const networkOf = (k) => data.networks[k],
     taskOf = (k) => data.tasks[networkOf(k).task],
@@ -47,6 +50,14 @@ function start(data) {
     inputs();
     find("measured").replaceChildren();
     seed += 1; // what is being measured stops
+    if (gallery) gallery.show(page.chosen[0], type);
+    load();
+  }
+
+  // From the beginning, on another input.
+  function type(text) {
+    page.text = text;
+    page.t = 0;
     load();
   }
 
@@ -64,8 +75,8 @@ function start(data) {
   function inputs() {
     const { inputs } = taskOf(page.chosen[0]);
     find("form").classList.toggle("wordy", inputs.join("").length > 20); // then symbols have a line of their own
-    const type = (symbol) => el("button", { type: "button", onclick: () => append(symbol) }, spelled(symbol));
-    find("symbols").replaceChildren(...inputs.map(type));
+    const key = (symbol) => el("button", { type: "button", onclick: () => append(symbol) }, spelled(symbol));
+    find("symbols").replaceChildren(...inputs.map(key));
     find("strings").replaceChildren(
       ...(page.strings ?? []).map((symbols) => el("option", { value: asText(symbols) }, asText(symbols))),
     );
@@ -178,7 +189,7 @@ function start(data) {
     const sizes = task.sizes.filter((size) => size <= task.trained_size);
     for (let tries = 0; tries < 50; tries++) {
       const symbols = sample(task, next, sizes[Math.floor(((1 + next()) * sizes.length) / 2)]);
-      if (symbols) return ((page.text = asText(symbols)), (page.t = 0), load());
+      if (symbols) return type(asText(symbols));
     }
   }
 
@@ -196,11 +207,7 @@ function start(data) {
     find("slider").focus();
   });
   find("input").addEventListener("input", () => ((page.text = find("input").value), load(true)));
-  find("strings").addEventListener("change", () => {
-    page.text = find("strings").value;
-    page.t = 0;
-    load();
-  });
+  find("strings").addEventListener("change", () => type(find("strings").value));
   find("erase").addEventListener("click", () => {
     const text = page.text.trim();
     page.text = /\s/.test(text) ? text.replace(/\s*\S+$/, "") : text.slice(0, -1);
@@ -231,6 +238,17 @@ function start(data) {
   window.addEventListener("resize", redraw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 
+  // A network of the gallery, alone and on an input that it gets right.
+  function exhibit(k) {
+    page.chosen = [k, null];
+    page.text = asText(networkOf(k).first);
+    page.t = 0;
+    choose();
+    const { top } = find("top").getBoundingClientRect();
+    if (top > innerHeight / 2) find("top").scrollIntoView();
+  }
+
+  const gallery = data.gallery ? new GalleryView(data, exhibit) : null;
   if (data.bare) bare();
   else {
     page.text = hash.get("input") ?? asText(networkOf(page.chosen[0]).first);

@@ -10,6 +10,7 @@ from softstack.errors import BadInput
 from softstack.lab import tasks
 from softstack.lab.cli.options import opened
 from softstack.lab.cli.screen import say
+from softstack.lab.reports import gallery as exhibits
 from softstack.lab.reports import network_page
 from softstack.lab.runs import store
 from softstack.lab.tasks.data import check_symbols
@@ -48,6 +49,32 @@ def view(
     if len({tasks.find(run.condition.task).inputs for run in runs[:2]}) > 1:
         say("these two read different symbols, so that no string is for both: the page shows one at a time")
     _show(out, network_page.page(runs, symbols=typed), no_open)
+
+
+def gallery(
+    *, out: Path = Path("gallery.html"), runs: Path | None = None, no_open: bool = False
+) -> None:
+    """Look inside networks that come with softstack: some work, some fail, and each can be broken.
+
+    Writes one page that needs no server and no network, and opens it. The networks run in the page; each
+    has two sentences on what to look for, an input that it gets right and one that breaks it.
+
+    softstack gallery --runs exhibits        their run directories too, for diagnose, trace and the others
+
+    Parameters
+    ----------
+    out
+        the page, FILE.html
+    runs
+        a folder for copies of their run directories
+    no_open
+        write the page and leave the browser alone
+    """
+    _check(out)
+    if runs is not None:
+        exhibits.copy(runs)
+        print(f"Run directories: {runs}")
+    _show(out, exhibits.page(), no_open)
 
 
 def play(*, out: Path = Path("play.html"), no_open: bool = False) -> None:

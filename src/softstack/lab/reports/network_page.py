@@ -32,20 +32,31 @@ def page(
     """The page of some trained networks, the first two side by side, each with a note if there are any."""
     if not runs:
         raise BadInput("no run directory is given: name one, as `softstack train` prints it")
-    of_tasks = list(dict.fromkeys(run.condition.task for run in runs))
-    inputs = tasks.find(of_tasks[0]).inputs
-    networks = []
-    pages: dict[str, dict[str, Any]] = {name: _task(tasks.find(name)) for name in of_tasks}
-    scripts = {page["kind"]: script for page in pages.values() if (script := page.pop("script", ""))}
-    for run, note in zip(runs, notes or [""] * len(runs), strict=True):
+    inputs = tasks.find(runs[0].condition.task).inputs
+    firsts: list[Sequence[str]] = []
+    for run in runs:
         task = tasks.find(run.condition.task)
-        first = symbols if symbols and task.inputs == inputs else _first_input(task)
+        firsts.append(symbols if symbols and task.inputs == inputs else _first_input(task))
+    data, scripts = contents(runs, firsts, notes or [""] * len(runs))
+    title = names.task(tasks.find(runs[0].condition.task).name)
+    return viewer.page(data, title, stamp=stamp(), before=before, kinds=scripts)
+
+
+def contents(
+    runs: Sequence[store.Run], firsts: Sequence[Sequence[str]], notes: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """What the page is given: networks, each with its first input and a note, and their tasks; and scripts of
+    tasks that bring their own."""
+    pages = {run.condition.task: _task(tasks.find(run.condition.task)) for run in runs}
+    scripts = {page["kind"]: script for page in pages.values() if (script := page.pop("script", ""))}
+    networks = []
+    for run, first, note in zip(runs, firsts, notes, strict=True):
         networks.append(_network(run, note, first))
         if not pages[run.condition.task]["kind"]:  # the page cannot compute it: it comes along
-            pages[run.condition.task]["examples"].append(record(task, tuple(first)))
-    data = {"networks": networks, "tasks": pages}
-    title = names.task(tasks.find(of_tasks[0]).name)
-    return viewer.page(data, title, stamp=stamp(), before=before, kinds=scripts)
+            pages[run.condition.task]["examples"].append(
+                record(tasks.find(run.condition.task), tuple(first))
+            )
+    return {"networks": networks, "tasks": pages}, scripts
 
 
 def stamp() -> str:
@@ -71,6 +82,7 @@ def _network(run: store.Run, note: str, first: Sequence[str]) -> dict[str, Any]:
     data = {
         **described(cell.memory, buffered=c.buffered),
         "title": title,
+        "short": f"{names.network(c.controller, buffered=c.buffered)}, {_memory_name(c.memory)}",
         "label": ", ".join(filter(None, label)),
         "facts": " · ".join(filter(None, [note, *facts])),
         "task": c.task,
@@ -93,6 +105,10 @@ def _network(run: store.Run, note: str, first: Sequence[str]) -> dict[str, Any]:
         "memory_size": network.memory_size,
         "weights": {name.removeprefix("cell."): _packed(w) for name, w in network.state_dict().items()},
     }
+
+
+def _memory_name(name: str) -> str:
+    return "no stack" if name == "none" else name
 
 
 def _packed(weights: Tensor) -> str:
