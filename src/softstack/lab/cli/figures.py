@@ -1,4 +1,4 @@
-"""`softstack trace` and `softstack figures`."""
+"""`softstack trace`, `softstack figures` and `softstack plot`."""
 
 import json
 from pathlib import Path
@@ -7,10 +7,11 @@ from softstack.errors import BadInput
 from softstack.lab import tasks
 from softstack.lab.cli.options import Whole, at_least_one, opened
 from softstack.lab.cli.screen import say
+from softstack.lab.reports import curves, names, trace_page
 from softstack.lab.reports import figures as drawing
-from softstack.lab.reports import names, trace_page
 from softstack.lab.runs import store
 from softstack.lab.sweeps.jobs import train_missing
+from softstack.words import counted
 
 
 def trace(run_dir: Path, symbols: str, /, *, out: Path = Path("trace.png")) -> None:
@@ -92,3 +93,31 @@ def figures(
         print(
             f"{out / shown.name}.png  {shown.title}: seed {shown_run.seed}, dev {shown_run.result['dev']:.1%}"
         )
+
+
+def plot(*run_dirs: Path, out: Path = Path("curves.png")) -> None:
+    """Draw how networks learnt: dev accuracy and loss after each epoch.
+
+    softstack plot RUN_DIR
+
+    softstack plot runs/reversal-linear-* runs/reversal-lstm-* --out curves.svg        all their trials
+
+    Parameters
+    ----------
+    run_dirs
+        directories of trials, or folders of them: trials of one condition have one colour, and the one in the
+        middle, in the order of dev accuracy, is bold
+    out
+        FILE.png or FILE.svg
+    """
+    if not run_dirs:
+        raise BadInput("no run directory is given: name one, as `softstack train` prints it")
+    if out.suffix not in (".png", ".svg"):
+        raise BadInput(f"--out {out} must end in .png or .svg")
+    if out.is_dir():
+        raise BadInput(f"--out {out} is a directory: name a file")
+    places = list(dict.fromkeys(place for path in run_dirs for place in curves.found(path)))
+    figure = curves.draw([opened(place) for place in places])
+    out.parent.mkdir(parents=True, exist_ok=True)
+    store.write(out, drawing.rendered(figure, out.suffix[1:]))
+    print(f"{counted(len(places), 'run')}. Written: {out}")
