@@ -56,7 +56,8 @@ def test_the_legend_has_a_line_for_each_condition_and_the_middle_trial_is_bold(r
 def test_the_command_takes_runs_and_folders_of_them(softstack, runs, tmp_path, end):
     begins = {"png": b"\x89PNG", "svg": b"<?xml"}[end]
     one, root = runs[0].path, tmp_path / "runs"
-    for paths, count in (([one], "1 run"), ([one.parent], "3 runs"), ([root], "5 runs"), ([root, one], "5 runs")):
+    given = {"1 run": [one], "3 runs": [one.parent], "5 runs": [root, one]}
+    for count, paths in given.items():
         code, out, _ = softstack("plot", *map(str, paths), "--out", f"here/curves.{end}")
         assert (code, out) == (0, f"{count}. Written: here/curves.{end}\n")
         assert (tmp_path / "here" / f"curves.{end}").read_bytes().startswith(begins)
