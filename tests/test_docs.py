@@ -97,5 +97,8 @@ def test_the_documentation_builds_without_a_warning(tmp_path):
     paper = (tmp_path / "html" / "paper.html").read_text()
     assert paper.count("<math") > 15
     assert 'class="nf">pop<' in paper
+    for name in ("play.html", "gallery.html"):  # which run by themselves
+        assert "softstack" in (tmp_path / "html" / name).read_text()
+        assert f'href="{name}"' in (tmp_path / "html" / "index.html").read_text()
     reference = (tmp_path / "html" / "reference.html").read_text()
     assert "(B, T, N) and how much of it; 0 where a cell is yet to come" in reference

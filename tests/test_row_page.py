@@ -108,3 +108,4 @@ def test_names_of_curves_that_end_together_are_set_apart():
         taken.append(row_page._free(100.0, taken))
     assert taken == [100, 115, 85]
     assert row_page._free(107.0, taken) == 137  # neither between two of them nor back and forth
+    assert row_page._free(18.0, [18.0, 33.0]) == 48  # not above the chart

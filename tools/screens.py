@@ -41,6 +41,7 @@ class Shot(NamedTuple):
     width: int = 1180
     scheme: str = "light"
     whole: bool = True  # and not just what is on the screen
+    brief: bool = False  # without what is at the end of every page
 
 
 def middle(root: Path, row: int) -> store.Run:
@@ -97,7 +98,8 @@ def picture(browser: Browser, address: str, shot: Shot, file: Path) -> None:
     page = browser.new_page(viewport={"width": shot.width, "height": 844}, color_scheme=shot.scheme)
     page.goto(address)
     page.wait_for_function("typeof softstack === 'undefined' || softstack !== undefined")
-    page.add_style_tag(content="* { animation: none !important }")
+    hidden = "footer, #measuring { display: none }" if shot.brief else ""
+    page.add_style_tag(content=f"* {{ animation: none !important }} {hidden}")
     page.wait_for_timeout(300)
     wide = page.evaluate("document.documentElement.scrollWidth")
     if wide > shot.width:
@@ -117,7 +119,7 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         if out == SCREENS:
             for shot in published(root):
-                file = taken(browser, shot, Path(folder), out)
+                file = taken(browser, shot._replace(brief=True), Path(folder), out)
                 Image.open(file).convert("RGB").quantize(COLOURS).save(file, optimize=True)
                 print(file)
         else:
