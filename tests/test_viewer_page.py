@@ -216,9 +216,11 @@ def test_what_ones_own_task_adds_to_its_strings_is_added_to_what_is_typed(opened
 )
 def test_what_a_task_adds_is_seen_from_its_examples(added, found):
     words = [list("abcdefghij"[:n]) for n in (3, 1, 7, 2, 5)]
-    records = [[word + added(word), [], word] for word in words]
+    strings = [word + added(word) for word in words]
     expected = found and dict(zip(("symbol", "each", "more"), found, strict=True))
-    assert ending(records) == expected
+    assert ending([[string, [], word] for string, word in zip(strings, words, strict=True)]) == expected
+    if found:  # strings that come with their ends, such as those of a file
+        assert ending([[string, [], string] for string in strings]) == expected
 
 
 def test_a_string_that_leaves_the_language_is_not_scored_from_there_on(opened, untrained):

@@ -54,17 +54,23 @@ def recorded(task: "Task", kind: str | None = None) -> Page:
 
 
 def ending(records: Sequence[Record]) -> dict[str, Any] | None:
-    """What a task adds to its strings, if that is one symbol again and again: `each` times for every symbol
-    of a string, and `more` times. The page adds it to what is typed. None where it is not so."""
-    tails = {len(word): symbols[len(word) :] for symbols, _, word in records}
-    marks = {symbol for tail in tails.values() for symbol in tail}
-    short, long = min(tails), max(tails)
-    each = (len(tails[long]) - len(tails[short])) // max(1, long - short)
-    more = len(tails[short]) - each * short
+    """What all strings of a task end with, if that is a symbol that comes nowhere else, `each` times for
+    every symbol before it and `more` times. The page adds it to what is typed. None where it is not so."""
+    mark, counts = records[0][0][-1], dict[int, int]()  # how many marks there are, by the symbols before
     for symbols, _, word in records:
-        if symbols != word + list(marks)[:1] * (each * len(word) + more) or len(marks) != 1:
+        length = symbols.index(mark) if mark in symbols else 0
+        if not length or symbols[length:] != [mark] * (len(symbols) - length):
             return None
-    return {"symbol": marks.pop(), "each": each, "more": more}
+        if word not in (symbols, symbols[:length]):  # the task adds something else, too
+            return None
+        if counts.setdefault(length, len(symbols) - length) != len(symbols) - length:
+            return None
+    short, long = min(counts), max(counts)
+    each = (counts[long] - counts[short]) // max(1, long - short)
+    more = counts[short] - each * short
+    if any(count != each * length + more for length, count in counts.items()):
+        return None
+    return {"symbol": mark, "each": each, "more": more}
 
 
 def record(task: "Task", word: tuple[str, ...]) -> Record:
