@@ -13,6 +13,7 @@ gallery.js     networks to choose from, and what to look for in them
 page.js        what is typed and pressed; page.html, style.css the frame
 
 step.js        §2.1 and §2.3, one step as the paper writes it; equations.js its numbers beside the letters
+sequence.js    steps and the link that holds them; knobs.js sliders
 play.js        the page to play with a memory, without a network: play.html, play.css
 
 declared.py    what is drawn of a memory; recorded.py a run as data; show.py `ss.show`
@@ -33,7 +34,9 @@ SCRIPTS = (
     "controller.js", "tape.js", "panel.js", "measure.js", "gallery.js", "page.js",
 )  # fmt: skip
 
-PLAY = ("draw.js", "tasks.js", "memory.js", "step.js", "equations.js", "play.js")  # those of `softstack play`
+PLAY = (  # those of `softstack play`
+    "draw.js", "tasks.js", "memory.js", "step.js", "equations.js", "sequence.js", "knobs.js", "play.js",
+)  # fmt: skip
 
 
 @cache

@@ -5,7 +5,13 @@ const tuple = (vector) => `(${Array.from(vector, short).join(", ")})`;
 
 // A letter with what is below it and the item it is of: s_t[i].
 const letter = (name, below, item, tag = "b") =>
-  el("span", { class: "letter" }, el(tag, {}, name), el("sub", {}, String(below)), item === undefined ? "" : `[${item}]`);
+  el(
+    "span",
+    { class: "letter" },
+    el(tag, {}, name),
+    el("sub", {}, String(below)),
+    item === undefined ? "" : `[${item}]`,
+  );
 
 const line = (...parts) => el("p", {}, ...parts);
 const section = (title, rule, ...lines) =>
@@ -13,8 +19,26 @@ const section = (title, rule, ...lines) =>
 
 // What the equations are called, and which item comes before another: the next nearer one.
 const WRITTEN = {
-  stack: { pop: "Pop", push: "Push", left: "u", rho: "ρ", nearer: "i + 1", first: "t − 1", top: "t", beyond: "≤" },
-  queue: { pop: "Dequeue", push: "Enqueue", left: "ι", rho: "ξ", nearer: "i − 1", first: "1", top: "1", beyond: "≥" },
+  stack: {
+    pop: "Pop",
+    push: "Push",
+    left: "u",
+    rho: "ρ",
+    nearer: "i + 1",
+    first: "t − 1",
+    top: "t",
+    beyond: "≤",
+  },
+  queue: {
+    pop: "Dequeue",
+    push: "Enqueue",
+    left: "ι",
+    rho: "ξ",
+    nearer: "i − 1",
+    first: "1",
+    top: "1",
+    beyond: "≥",
+  },
 };
 
 // `t` is the step, counted from 1; `before` and `after` are memories, `after` with all that `paperStep` gives.
@@ -41,9 +65,16 @@ function equations(kind, t, before, { u, d, v }, after) {
     const j = nearer(i);
     pops.push(
       n
-        ? line(left(i + 1), ` = ReLU(${short(after.left[j])} − ${short(before.s[j])}) = ${short(after.left[i])}`)
+        ? line(
+            left(i + 1),
+            ` = ReLU(${short(after.left[j])} − ${short(before.s[j])}) = ${short(after.left[i])}`,
+          )
         : line(left(i + 1), " = ", letter("u", t, undefined, "i"), ` = ${short(u)}`),
-      line(s(i + 1), ` = ReLU(${short(before.s[i])} − ${short(after.left[i])}) = `, el("strong", {}, short(after.popped[i]))),
+      line(
+        s(i + 1),
+        ` = ReLU(${short(before.s[i])} − ${short(after.left[i])}) = `,
+        el("strong", {}, short(after.popped[i])),
+      ),
     );
   }
   if (!items.length) pops.push(line(`The ${kind} is empty: there is nothing to pop.`));
@@ -70,16 +101,31 @@ function equations(kind, t, before, { u, d, v }, after) {
       line(
         rho(i + 1),
         n ? ` = ReLU(${short(after.rho[j])} − ${short(after.s[j])}) = ${short(after.rho[i])}` : " = 1",
-        el("span", { class: "weight" }, `min(${short(after.s[i])}, ${short(after.rho[i])}) = `, el("strong", {}, short(after.w[i]))),
+        el(
+          "span",
+          { class: "weight" },
+          `min(${short(after.s[i])}, ${short(after.rho[i])}) = `,
+          el("strong", {}, short(after.w[i])),
+        ),
       ),
     );
     sum.push(`${sum.length ? " + " : ""}${short(after.w[i])} · `, V(i + 1));
   }
-  reads.push(line(letter("r", t), " = ", ...sum), line(letter("r", t), " = ", el("strong", {}, tuple(after.r))));
+  reads.push(
+    line(letter("r", t), " = ", ...sum),
+    line(letter("r", t), " = ", el("strong", {}, tuple(after.r))),
+  );
 
   return [
     section(words.pop, popRule, ...pops),
-    section(words.push, [line(s("t", "t"), " = ", letter("d", "t", undefined, "i")), line(V("t", "t"), " = ", letter("v", "t"))], ...pushes),
+    section(
+      words.push,
+      [
+        line(s("t", "t"), " = ", letter("d", "t", undefined, "i")),
+        line(V("t", "t"), " = ", letter("v", "t")),
+      ],
+      ...pushes,
+    ),
     section("Read", readRule, ...reads),
   ];
 }

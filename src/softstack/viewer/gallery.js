@@ -45,11 +45,24 @@ class GalleryView {
     this.buttons.forEach((button, n) => button.setAttribute("aria-current", n === k));
     const input = (kind, words, text) => {
       const symbols = text.split(" "),
-        shown = symbols.length > SHORT_INPUT ? `${symbols.slice(0, 10).join(" ")} … (${symbols.length} symbols)` : text;
-      return el("button", { type: "button", class: kind, onclick: () => type(text) }, `${words}: `, el("code", {}, shown));
+        shown =
+          symbols.length > SHORT_INPUT
+            ? `${symbols.slice(0, 10).join(" ")} … (${symbols.length} symbols)`
+            : text;
+      return el(
+        "button",
+        { type: "button", class: kind, onclick: () => type(text) },
+        `${words}: `,
+        el("code", {}, shown),
+      );
     };
     this.section.replaceChildren(
-      el("p", { class: works ? "works" : "fails" }, el("b", {}, this.name(k)), ` ${way}, ${works ? "works" : "fails"}`),
+      el(
+        "p",
+        { class: works ? "works" : "fails" },
+        el("b", {}, this.name(k)),
+        ` ${way}, ${works ? "works" : "fails"}`,
+      ),
       el("p", {}, look),
       el("div", { class: "inputs" }, input("right", "Gets right", right), input("wrong", "Breaks it", wrong)),
     );

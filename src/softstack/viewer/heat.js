@@ -198,7 +198,11 @@ class HeatView {
     this.node.classList.toggle("after", hidden > 1 && this.left < hidden - 1);
     const first = Math.floor(this.left / step) + 1,
       last = Math.min(this.steps, Math.floor((this.left + this.width) / step));
-    set(this.sign, hidden > 1 ? `‹ steps ${first} to ${last} of ${this.steps}: scroll for the others ›` : "", "scrolls");
+    set(
+      this.sign,
+      hidden > 1 ? `‹ steps ${first} to ${last} of ${this.steps}: scroll for the others ›` : "",
+      "scrolls",
+    );
   }
 
   show(t) {

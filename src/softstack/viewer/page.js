@@ -33,7 +33,9 @@ function start(data) {
         "both, so they are shown one at a time. Choose which."
       );
     const strings = recordedStrings([networkOf(a), networkOf(b)]);
-    return strings === null || strings.length ? "" : "No string was recorded of both, so they are shown one at a time.";
+    return strings === null || strings.length
+      ? ""
+      : "No string was recorded of both, so they are shown one at a time.";
   }
 
   function choose() {

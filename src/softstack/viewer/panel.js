@@ -37,7 +37,9 @@ class Panel {
       this.left,
       el(
         "div",
-        { class: `machine ${this.machine ? "" : "alone"} ${task.alphabet.some((s) => s.length > 4) ? "wordy" : ""}` },
+        {
+          class: `machine ${this.machine ? "" : "alone"} ${task.alphabet.some((s) => s.length > 4) ? "wordy" : ""}`,
+        },
         this.controller.node,
         this.memory.node,
         output,

@@ -1,77 +1,5 @@
 // The page to play with: a sequence of steps, one of them in view, and the next one as the sliders have it.
 
-const MOST_STEPS = 200;
-const LARGE_UNIT = 110; // pixels for a strength of 1
-const EXAMPLE = {
-  kind: "stack",
-  size: 3,
-  steps: [
-    { u: 0, d: 0.8, v: [1, 0, 0] },
-    { u: 0.1, d: 0.5, v: [0, 1, 0] },
-    { u: 0.9, d: 0.9, v: [0, 0, 1] },
-  ],
-};
-
-const oneAt = (size, k) => Array.from({ length: size }, (_, j) => (j === k % size ? 1 : 0));
-const fresh = (size, n) => ({ u: 0, d: 1, v: oneAt(size, n) });
-
-// A sequence as the part of a link after #: u, d and the numbers of v for each step.
-function asLink({ kind, size, steps, at }) {
-  const texts = steps.map(({ u, d, v }) => [u, d, ...v].map(short).join(","));
-  return `memory=${kind}&size=${size}&steps=${texts.join(";")}&step=${Math.min(at, steps.length) + 1}`;
-}
-
-function fromLink(text) {
-  const parts = new URLSearchParams(text),
-    kind = parts.get("memory") ?? "stack",
-    size = Number(parts.get("size") ?? 3);
-  if (!Object.hasOwn(WRITTEN, kind)) throw new Error(`The link names the memory “${kind}”: it can be stack or queue.`);
-  if (![1, 2, 3, 4, 5, 6].includes(size)) throw new Error("The link's vectors must have 1 to 6 numbers.");
-  const steps = (parts.get("steps") ?? "")
-    .split(";")
-    .filter(Boolean)
-    .map((step, n) => {
-      const numbers = step.split(",").map((number) => (number.trim() === "" ? NaN : Number(number)));
-      if (numbers.length !== size + 2 || !numbers.every((number) => number >= 0 && number <= 1))
-        throw new Error(`Step ${n + 1} of the link must be ${size + 2} numbers from 0 to 1: u, d and those of v.`);
-      const [u, d, ...v] = numbers;
-      return { u, d, v };
-    });
-  if (steps.length > MOST_STEPS) throw new Error(`The link has ${steps.length} steps: ${MOST_STEPS} at most.`);
-  const at = Math.round(Number(parts.get("step") ?? steps.length + 1)) - 1;
-  return { kind, size, steps, at: Math.max(0, Math.min(steps.length, at || 0)) };
-}
-
-// A slider with a field for the same number. `onInput` is called while it moves, `onDone` when it rests.
-function numberSlider(name, words, id, onInput, onDone) {
-  const range = el("input", { type: "range", min: 0, max: 1, step: 0.05, id, "aria-label": words }),
-    field = el("input", { type: "number", min: 0, max: 1, step: 0.05, "aria-label": `${words}, as a number` });
-  range.addEventListener("input", () => onInput(+range.value));
-  range.addEventListener("change", onDone);
-  field.addEventListener("change", () => {
-    if (field.value !== "" && Number.isFinite(+field.value)) (onInput(clipped(+field.value)), onDone());
-    else onDone();
-  });
-  const node = el("div", { class: "knob" }, el("label", { for: id }, ...name), range, field);
-  const show = (value) => {
-    range.value = value;
-    range.setAttribute("aria-valuetext", short(value));
-    if (document.activeElement !== field || +field.value !== value) field.value = short(value);
-  };
-  return { node, show };
-}
-
-// The pile before a step: what the pop takes away is hatched.
-class BeforePile extends Pile {
-  mark(taken) {
-    this.bracket.style.display = "none";
-    for (const [slot, node] of this.cells.nodes) {
-      const hatch = node.querySelector("u") ?? node.firstChild.appendChild(el("u"));
-      hatch.style.height = `${(taken[slot] ?? 0) * this.unit}px`;
-    }
-  }
-}
-
 function startPlaying() {
   const find = (id) => document.getElementById(id);
   const page = { kind: "stack", size: 3, steps: [], at: 0, draft: fresh(3, 0), undone: [], moving: false };
@@ -114,7 +42,8 @@ function startPlaying() {
 
   function make() {
     if (!isNew()) return look(page.at + 1);
-    if (page.steps.length >= MOST_STEPS) return (find("error").textContent = `${MOST_STEPS} steps are the most.`);
+    if (page.steps.length >= MOST_STEPS)
+      return (find("error").textContent = `${MOST_STEPS} steps are the most.`);
     keep();
     page.steps.push(page.draft);
     page.at += 1;
@@ -191,8 +120,18 @@ function startPlaying() {
     find("steps").replaceChildren(
       ...page.steps.map((step, n) => {
         const { r, s } = states[n + 1],
-          vector = (values) => el("td", {}, el("span", { class: "swatch", style: `background:${strip(values)}` }), tuple(values));
-        const button = el("button", { type: "button", onclick: () => look(n), "aria-label": `Look at step ${n + 1}` }, String(n + 1));
+          vector = (values) =>
+            el(
+              "td",
+              {},
+              el("span", { class: "swatch", style: `background:${strip(values)}` }),
+              tuple(values),
+            );
+        const button = el(
+          "button",
+          { type: "button", onclick: () => look(n), "aria-label": `Look at step ${n + 1}` },
+          String(n + 1),
+        );
         return el(
           "tr",
           { class: n === page.at ? "now" : null },
@@ -220,16 +159,28 @@ function startPlaying() {
     }
     if (entries.length !== page.size) {
       const entry = (k) =>
-        numberSlider([el("b", {}, "v"), `[${k + 1}]`], `pushed vector v, number ${k + 1}`, `v${k + 1}`, (value) => {
-          const v = [...all()[page.at].v];
-          v[k] = value;
-          change({ v });
-        }, rest);
+        numberSlider(
+          [el("b", {}, "v"), `[${k + 1}]`],
+          `pushed vector v, number ${k + 1}`,
+          `v${k + 1}`,
+          (value) => {
+            const v = [...all()[page.at].v];
+            v[k] = value;
+            change({ v });
+          },
+          rest,
+        );
       entries = Array.from({ length: page.size }, (_, k) => entry(k));
       find("vector").replaceChildren(...entries.map(({ node }) => node));
       const preset = (k) => {
         const v = oneAt(page.size, k),
-          attributes = { type: "button", class: "swatch", style: `background:${strip(v)}`, "aria-label": `v = ${tuple(v)}`, title: `v = ${tuple(v)}` };
+          attributes = {
+            type: "button",
+            class: "swatch",
+            style: `background:${strip(v)}`,
+            "aria-label": `v = ${tuple(v)}`,
+            title: `v = ${tuple(v)}`,
+          };
         return el("button", { ...attributes, onclick: () => (change({ v }), rest()) });
       };
       find("presets").replaceChildren(...entries.map((_, k) => preset(k)));
@@ -333,5 +284,3 @@ function startPlaying() {
   if (!find("make").textContent) show();
   return { page, begin, look, make, undo, change };
 }
-
-const subscript = (n) => [...String(n)].map((digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]).join("");

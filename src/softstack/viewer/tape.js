@@ -57,7 +57,11 @@ class Tape {
       const here = j === head ? "head" : "",
         beyond = j >= example.input.length ? "padding" : "",
         outside = example.left !== null && j >= example.left && !beyond ? "outside" : "";
-      set(rows.input[k], spelled(fed[j]), `${here} ${beyond} ${outside} ${network.buffered ? "buffered" : ""}`);
+      set(
+        rows.input[k],
+        spelled(fed[j]),
+        `${here} ${beyond} ${outside} ${network.buffered ? "buffered" : ""}`,
+      );
       if (network.buffered)
         rows.input[k].style.setProperty("--left", `${(100 * this.strengthLeft(j, t)).toFixed(1)}%`);
       set(
