@@ -77,12 +77,17 @@ def test_what_cannot_be_drawn_is_said(softstack, arguments, sentence):
     assert code == 2 and sentence in said
 
 
-def test_what_was_not_trained_has_no_curve(tmp_path):
-    weights = dict(initial(LINEAR, 0).state_dict())
-    run = store.load(store.save(tmp_path, Trial(LINEAR, 0, [], 1.0, 1.0, weights, 0.0, 0.0)))
-    with pytest.raises(BadInput, match="compiled and not trained"):
-        curves.draw([run])
-    trained = saved(tmp_path / "more", LINEAR, 0, 0.5)
-    many = [trained._replace(condition=replace(LINEAR, train_size=n + 1)) for n in range(29)]
+def test_what_was_not_trained_has_no_curve(softstack, runs, tmp_path):
+    weights = dict(initial(LSTM, 7).state_dict())
+    compiled = store.save(tmp_path / "runs", Trial(LSTM, 7, [], 1.0, 1.0, weights, 0.0, 0.0))
+    code, _, said = softstack("plot", str(compiled))
+    assert code == 2 and "compiled and not trained" in said
+    code, out, said = softstack("plot", str(tmp_path / "runs"))
+    assert (code, out) == (0, "5 runs. Written: curves.png\n")
+    assert "1 network left out" in said
+
+
+def test_more_lines_than_can_be_told_apart_are_refused(runs):
+    many = [runs[0]._replace(condition=replace(LINEAR, train_size=n + 1)) for n in range(29)]
     with pytest.raises(BadInput, match="29 conditions cannot be told apart"):
         curves.draw(many)

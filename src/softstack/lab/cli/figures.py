@@ -117,7 +117,13 @@ def plot(*run_dirs: Path, out: Path = Path("curves.png")) -> None:
     if out.is_dir():
         raise BadInput(f"--out {out} is a directory: name a file")
     places = list(dict.fromkeys(place for path in run_dirs for place in curves.found(path)))
-    figure = curves.draw([opened(place) for place in places])
+    runs = [opened(place) for place in places]
+    trained = [run for run in runs if run.epochs]
+    if not trained:
+        raise BadInput(f"{places[0]} was compiled and not trained: it has no learning curve")
+    if len(trained) < len(runs):
+        say(f"{counted(len(runs) - len(trained), 'network')} left out: compiled, and not trained")
+    figure = curves.draw(trained)
     out.parent.mkdir(parents=True, exist_ok=True)
     store.write(out, drawing.rendered(figure, out.suffix[1:]))
-    print(f"{counted(len(places), 'run')}. Written: {out}")
+    print(f"{counted(len(trained), 'run')}. Written: {out}")
