@@ -43,13 +43,25 @@ def test_the_legend_has_a_line_for_each_condition_and_the_middle_trial_is_bold(r
     figure = curves.draw(runs)
     texts = [text.get_text() for text in figure.legends[0].get_texts()]
     assert texts == [
-        "Reversal, linear, stack, learning_rate 0.01: 3 trials, median dev 75.0, test 50.0",
+        "Reversal, linear, stack: 3 trials, median dev 75.0, test 50.0",
         "Reversal, linear, stack, learning_rate 0.001: seed 0, dev 50.0, test 25.0",
         "Reversal, LSTM, no memory: seed 0, dev 50.0, test 25.0",
     ]
     bold = [line for line in figure.axes[0].lines if line.get_linewidth() > 2 and len(line.get_xdata()) > 1]
     assert [max(line.get_ydata()) for line in bold] == [100 * runs[2].epochs[-1].dev, 50.0, 50.0]
     assert len({line.get_color() for line in bold}) == 3
+
+
+def test_names_are_short_and_never_the_same():
+    """Three fields of many, and the end of the folder's name where they do not tell."""
+    many = dict(learning_rate=0.1, weight_decay=0.5, train_size=7, batch_size=3)
+    some = [LINEAR, SLOW, replace(LINEAR, **many), replace(LINEAR, **many, patience=9)]
+    names = curves.described(some)
+    assert names[LINEAR] == "Reversal, linear, stack"
+    assert names[SLOW] == "Reversal, linear, stack, learning_rate 0.001"
+    long = "Reversal, linear, stack, train_size 7, batch_size 3, learning_rate 0.1, ..."
+    assert names[some[2]] == f"{long} ({some[2].name[-8:]})"
+    assert len(set(names.values())) == 4
 
 
 @pytest.mark.parametrize("end", ["png", "svg"])

@@ -22,6 +22,7 @@ from softstack.words import counted
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 STYLES = ("-", "--", ":", "-.")
 MOST_LINES = 28  # conditions that can be told apart
+MOST_FIELDS = 3  # that a name has
 
 
 def found(path: Path) -> Iterator[Path]:
@@ -72,15 +73,27 @@ def draw(runs: Sequence[store.Run]) -> Figure:
 
 
 def described(conditions: Sequence[Condition]) -> dict[Condition, str]:
-    """A name for each, with the fields in which conditions of the same name differ."""
+    """A name for each; where several would have the same, with some fields that differ from their defaults,
+    and, if that is not enough, with the end of the folder's name."""
     labels = {condition: _name(condition) for condition in conditions}
-    for name in set(labels.values()):
-        alike = [condition for condition, label in labels.items() if label == name]
+    for alike in _sharing(labels):
         differing = [f.name for f in fields(Condition) if len({getattr(c, f.name) for c in alike}) > 1]
-        for condition in alike if len(alike) > 1 else ():
-            values = ", ".join(f"{field} {getattr(condition, field)}" for field in differing)
-            labels[condition] = f"{name}, {values}"
+        for condition in alike:
+            changed = [f"{name} {value}" for name, value in condition.changed.items() if name in differing]
+            more = ["..."] if len(changed) > MOST_FIELDS else []
+            labels[condition] = ", ".join([labels[condition], *changed[:MOST_FIELDS], *more])
+    for alike in _sharing(labels):
+        for condition in alike:
+            labels[condition] += f" ({condition.name.rsplit('-', 1)[1]})"
     return labels
+
+
+def _sharing(labels: dict[Condition, str]) -> list[list[Condition]]:
+    """Conditions that share a label with others, together."""
+    groups: dict[str, list[Condition]] = {}
+    for condition, label in labels.items():
+        groups.setdefault(label, []).append(condition)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def _name(condition: Condition) -> str:
