@@ -130,6 +130,19 @@ def test_outputs_stand_beside_the_steps_at_which_they_were_whole(run, seen):
     assert lines[0][4] == f"{observed.trace.u[0]:.3f}"
 
 
+@needs_chromium
+def test_the_page_of_a_trace_fits_a_phone_and_a_desk(browser, run, seen, tmp_path):
+    network = store.network(run)
+    figure = figures.draw(network, REVERSAL, seen[LONGER], "a title")
+    (tmp_path / "trace.html").write_text(trace_page.page(network, REVERSAL, seen[LONGER], figure, "a title"))
+    for width in (390, 1280):
+        page = browser.new_page(viewport={"width": width, "height": 844})
+        page.goto((tmp_path / "trace.html").as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.locator("table.steps tbody tr").count() >= 48
+        page.close()
+
+
 def test_an_output_that_was_never_whole_is_told_apart():
     """With the first thrown away, as in the paper, as many steps as symbols cannot be enough."""
     o = torch.tensor([1.0, 0.5, 0.5, 1.0, 0.25])
