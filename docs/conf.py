@@ -2,12 +2,15 @@
 
 import inspect
 import re
+from pathlib import Path
 from typing import Any
 
 import latex2mathml.converter
 from docutils import nodes
 
 import softstack
+from softstack import viewer
+from softstack.lab.reports import gallery, network_page
 
 project = "softstack"
 author = "The softstack authors"
@@ -46,6 +49,15 @@ def mathml(self: Any, node: Any) -> None:
     raise nodes.SkipNode
 
 
+def pages(app: Any, error: Exception | None) -> None:
+    """The pages that run by themselves, beside those of the documentation, which link to them."""
+    if error is None and app.builder.format == "html":
+        texts = {"play.html": viewer.play(stamp=network_page.stamp()), "gallery.html": gallery.page()}
+        for name, text in texts.items():
+            (Path(app.outdir) / name).write_text(text, encoding="utf-8")
+
+
 def setup(app: Any) -> None:
+    app.connect("build-finished", pages)
     app.add_html_math_renderer("mathml", (mathml, None), (mathml, None))
     app.connect("autodoc-process-docstring", fields)

@@ -114,7 +114,7 @@ def test_trace_of_a_buffered_network(softstack):
     code, out, _ = softstack("trace", out.split()[0], "1 0 1", "--out", "b.json")
     assert code == 0
     seen = json.loads(Path("b.json").read_text())
-    assert len(seen["trace"]["i"]) == 6
+    assert len(seen["trace"]["i"]) == 24  # padded as in training, and two steps for each symbol
     assert len(seen["predicted"]) == 3
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 import softstack as ss
+from browser import needs_chromium
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -88,14 +89,36 @@ def test_every_public_name_is_in_the_reference():
         assert re.search(rf"(softstack|ss)\.{name}\b", text) or re.search(rf"\b{name}\b", text), name
 
 
-def test_the_documentation_builds_without_a_warning(tmp_path):
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs"]
-    done = subprocess.run(
-        [*command, tmp_path / "html"], cwd=ROOT, capture_output=True, text=True, timeout=300
-    )
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The documentation as pages; a warning is an error."""
+    out = tmp_path_factory.mktemp("docs") / "html"
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", out]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    paper = (tmp_path / "html" / "paper.html").read_text()
+    return out
+
+
+def test_the_documentation_builds_without_a_warning(built):
+    paper = (built / "paper.html").read_text()
     assert paper.count("<math") > 15
     assert 'class="nf">pop<' in paper
-    reference = (tmp_path / "html" / "reference.html").read_text()
+    for name in ("play.html", "gallery.html"):  # which run by themselves
+        assert "softstack" in (built / name).read_text()
+        assert f'href="{name}"' in (built / "index.html").read_text()
+    reference = (built / "reference.html").read_text()
     assert "(B, T, N) and how much of it; 0 where a cell is yet to come" in reference
+
+
+@needs_chromium
+def test_pages_fit_a_phone_and_a_desk(browser, built):
+    """No page is wider than the screen, and at a desk no line of the paper's code is cut off."""
+    for width in (390, 1280):
+        page = browser.new_page(viewport={"width": width, "height": 844})
+        for name in ("index", "paper", "solved", "transducers", "look-inside", "add/task"):
+            page.goto((built / f"{name}.html").as_uri())
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
+            if (name, width) == ("paper", 1280):
+                blocks = "[...document.querySelectorAll('.beside pre')]"
+                assert page.evaluate(f"{blocks}.every((code) => code.scrollWidth <= code.clientWidth)")
+        page.close()

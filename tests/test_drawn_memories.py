@@ -11,7 +11,7 @@ import torch
 import softstack as ss
 from browser import needs_chromium, page_data
 from other_memories import Gates, Register, Superposition, condition, known, network, traced  # noqa: F401
-from softstack.lab.reports import figures
+from softstack.lab.reports import figures, trace_page
 from softstack.viewer import declared, recorded
 
 pytestmark = pytest.mark.usefixtures("known")
@@ -56,8 +56,8 @@ def test_a_figure_has_a_column_for_each_head(memory, titles, labels):
     for axis, name in zip(axes, heads, strict=False):
         expected = seen.trace.instructions[name].reshape(8, -1)
         np.testing.assert_array_equal(axis.images[0].get_array(), expected.numpy())
-    table = figures.as_html(figure, seen, "any")
-    assert f"<th scope=col>{titles[0]}</th></tr>" in table
+    table = trace_page.page(built, condition(memory), seen, figure, "any")
+    assert f"<th scope=col>target</th><th scope=col>{titles[0]}</th></tr>" in table
     first = seen.trace.instructions[heads[0]][0]
     if memory == "superposition":
         assert f"<td>{('push', 'pop', 'no-op')[int(first.argmax())]} {first.max():.3f}</td></tr>" in table

@@ -16,7 +16,11 @@ from packaging.requirements import Requirement
 import softstack as ss
 
 ROOT = Path(__file__).parent.parent
-DATA = ("py.typed", "viewer/page.html", "viewer/page.js", "viewer/style.css", "lab/reports/paper_table1.csv")
+DATA = (
+    "py.typed", "viewer/page.html", "viewer/page.js", "viewer/style.css", "viewer/play.html",
+    "lab/reports/paper_table1.csv", "lab/reports/exhibits/inputs.json",
+    "lab/reports/exhibits/reversal-linear/model.safetensors",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

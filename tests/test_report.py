@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from softstack import buffered, networks
-from softstack.lab.reports import distributions
+from softstack.lab.reports import distributions, table_page
 from softstack.lab.reports import table1 as report
 from softstack.lab.training.conditions import TABLE_1
 from softstack.words import counted
@@ -78,7 +78,8 @@ def test_published_trials_are_all_there(published):
 def test_published_reports_say_the_same(published):
     meta = json.loads((RESULTS / "meta.json").read_text())
     assert (RESULTS / "table1.md").read_text() == report.markdown(published, meta)
-    assert (RESULTS / "table1.html").read_text() == report.page(published, meta)
+    page, again = (RESULTS / "table1.html").read_text(), table_page.page(published, meta)
+    assert page.split("</style>")[1] == again.split("</style>")[1]  # looks may change, numbers may not
     assert re.fullmatch(r"[0-9a-f]{12}", meta["commit"]), "the published table was made from uncommitted code"
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from softstack.lab.reports import row_page
+from softstack.lab.reports import row_page, table_page
 from softstack.lab.reports import table1 as report
 from softstack.lab.runs import store
 from softstack.lab.training.conditions import TABLE_1, corrected
@@ -90,8 +90,9 @@ def test_rows_lead_to_their_pages(tmp_path):
     rows = report.table(tmp_path, [7], seeds)
     meta = {**store.provenance("cpu"), "trained": 0, "cores": 1, "seeds": list(seeds), "seconds": 1.0}
     name = report.write(tmp_path, rows, meta)
+    table_page.write(tmp_path, name, rows, meta)
     row_page.write(tmp_path, rows, f"{name}.html")
-    links = re.findall(r"<a href=([\w.-]+)>", (tmp_path / "rows.html").read_text())
+    links = re.findall(r'<a href="([\w.-]+)">', (tmp_path / "rows.html").read_text())
     assert links == ["row-7.html", "row-7-corrected.html"]
     for link in links:
         text = (tmp_path / link).read_text()
@@ -107,3 +108,4 @@ def test_names_of_curves_that_end_together_are_set_apart():
         taken.append(row_page._free(100.0, taken))
     assert taken == [100, 115, 85]
     assert row_page._free(107.0, taken) == 137  # neither between two of them nor back and forth
+    assert row_page._free(18.0, [18.0, 33.0]) == 48  # not above the chart

@@ -14,7 +14,7 @@ from softstack.formal.transducer import Transducer
 from softstack.kernels.cpu import train as compiled
 from softstack.lab import tasks
 from softstack.lab.cli.solve import solve
-from softstack.lab.explain import mechanism, solved, study_figures
+from softstack.lab.explain import mechanism, solved, solved_page, study_figures
 from softstack.lab.runs import index, store
 from softstack.lab.training import native, noise, recipes, study
 from softstack.lab.training.adam import Adam
@@ -234,12 +234,13 @@ def test_the_report_has_what_is_asked_of_each_row(report):
 def test_the_report_is_written(report):
     out, rows, lines = report
     meta = {**store.provenance("cpu"), "seeds": [0, 1]}
-    solved.write(out, rows, lines, meta)
+    solved.write(out, lines, meta)
+    solved_page.write(out, rows, lines, meta)
     assert json.loads((out / "solved.json").read_text()) == json.loads(json.dumps(lines))
     table = (out / "solved.md").read_text()
     assert "| delayed xor | LSTM |" in table and "2 trials" in table
     page = (out / "solved.html").read_text()
-    assert "href=delayed-xor-lstm.html" in page
+    assert 'href="delayed-xor-lstm.html"' in page
     assert "How to make a controller use its stack" in (out / "delayed-xor-lstm.html").read_text()
 
 

@@ -146,6 +146,28 @@ def test_targets_are_the_tasks(page, name):
         assert (tuple(example["input"]), tuple(example["target"])) == task.example(symbols)
 
 
+@pytest.mark.parametrize("name", ["parenthesis", "agreement", "reversal", "xor", "delayed_xor"])
+def test_strings_that_leave_the_language_are_scored_as_in_python(page, name):
+    """Any strings of the task's symbols, and strings of the task with one symbol changed."""
+    task, rng = TASKS[name], np.random.default_rng(6)
+    letters = [symbol for symbol in task.inputs if symbol != task.padding]
+    strings = [[letters[k] for k in rng.integers(len(letters), size=n)] for n in range(1, 40)]
+    for word in map(list, task.sample(rng, 150, "train")):
+        word[rng.integers(len(word))] = letters[rng.integers(len(letters))]
+        strings.append(word)
+    examples = page.evaluate(
+        "([name, strings]) => strings.map((s) => example(softstack.page.data.tasks[name], s))",
+        [name, strings],
+    )
+    left = 0
+    for symbols, example in zip(strings, examples, strict=True):
+        typed = tasks.typed(task, tuple(symbols))
+        assert (tuple(example["input"]), tuple(example["target"])) == typed.example
+        assert example["left"] == typed.left
+        left += typed.left is not None
+    assert (left > 100) == (name in ("parenthesis", "agreement"))
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [("reversal", "# #"), ("reversal", "1 # 0"), ("formula", "T &"), ("xor", "1 2"), ("agreement", "")],

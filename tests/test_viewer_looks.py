@@ -27,7 +27,7 @@ def test_the_heat_map_is_the_trace_in_the_colours_of_matplotlib(opened, reverser
     page.evaluate("document.querySelector('.cursor').style.display = 'none'")
     picture = np.asarray(Image.open(BytesIO(page.locator(".heat canvas").screenshot())).convert("RGB")) / 255
     step, top, height, gap = page.evaluate(
-        "[softstack.page.panels[0].heat.size.step, HEAT.top, HEAT.row, HEAT.gap]"
+        "(({ step, top }) => [step, top, HEAT.row, HEAT.gap])(softstack.page.panels[0].heat.size)"
     )
     trace = seen.trace
     groups = [trace.u.unsqueeze(-1), trace.d.unsqueeze(-1), trace.v, trace.x, seen.output]
@@ -40,6 +40,47 @@ def test_the_heat_map_is_the_trace_in_the_colours_of_matplotlib(opened, reverser
                 assert pixel == pytest.approx(viridis(value)[:3], abs=0.04)
             y += height
         y += gap
+
+
+def inked(page, top, bottom):
+    """Whether anything is drawn at each step, between two heights of the heat map."""
+    return page.evaluate(
+        """([top, bottom]) => {
+          const { canvas, size, steps } = softstack.page.panels[0].heat, pen = canvas.getContext("2d");
+          return Array.from({ length: steps }, (_, t) => {
+            const place = pen.getImageData(t * size.step, top, size.step - 1, bottom - top).data;
+            return place.some((value, k) => k % 4 === 3 && value > 128);
+          });
+        }""",
+        [top, bottom],
+    )
+
+
+def test_the_heat_map_has_a_number_and_a_symbol_over_each_step(opened, untrained):
+    """Words too, which stand upright where they are wider than a step."""
+    run = untrained(Condition("agreement", "linear", "stack"))
+    words = ["the", "lobsters", "that", "the", "lobster", "has", "devoured", "in", "the", "lobster", "have"]
+    for width, apart in ((1280, 1), (390, 2)):
+        page = opened([run], f"#input={'+'.join(words)}", width=width)
+        top = page.evaluate("softstack.page.panels[0].heat.size.top")
+        numbers = page.evaluate("HEAT.numbers")
+        assert top - numbers > 50  # room for `devoured`
+        assert inked(page, numbers, top - 2) == [True] * len(words)
+        shown = [n for n, drawn in enumerate(inked(page, 0, numbers - 2), 1) if drawn]
+        assert [n for n in shown if n % apart == 0] == [n for n in range(1, 12) if n % apart == 0]
+
+
+def test_a_heat_map_that_does_not_fit_says_that_it_scrolls(opened, reverser):
+    page = opened([reverser], "#input=" + "+".join("1101" * 30), width=390)
+    sign = page.inner_text(".scrolls")
+    first, last, steps = map(int, re.findall(r"\d+", sign))
+    assert (first, steps) == (1, 240) and 60 < last < 120
+    assert "scroll for the others" in sign
+    page.keyboard.press("End")
+    page.wait_for_function("document.querySelector('.scrolls').textContent.includes('to 240 of 240')")
+    assert page.evaluate("document.querySelector('.heat').className") == "heat before"
+    page.fill("#input", "1 0 1")
+    assert page.inner_text(".scrolls") == ""
 
 
 def test_cells_are_as_high_as_they_are_strong(opened, reverser):

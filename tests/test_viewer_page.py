@@ -12,6 +12,7 @@ from softstack.lab.reports import figures
 from softstack.lab.runs import store
 from softstack.lab.tasks import TASKS
 from softstack.lab.tasks.data import Example
+from softstack.lab.tasks.page import ending
 from softstack.lab.training.conditions import Condition
 
 pytestmark = needs_chromium
@@ -129,10 +130,17 @@ def test_two_networks_on_the_same_input(opened, reverser, untrained):
 
 
 def test_networks_of_different_alphabets_are_not_put_side_by_side(opened, reverser, untrained):
-    page = opened([reverser, untrained(XOR)])
+    """And the page says why."""
+    page = opened([reverser, untrained(XOR), untrained(REVERSAL, 5)])
     assert page.locator("#panels .panel").count() == 1
+    said = "Reversal reads 0 1 # and XOR reads 0 1: no string is for both"
+    assert page.inner_text("#apart").startswith(said)
+    page.select_option("#right", "2")
+    assert page.inner_text("#apart") == ""
+    assert page.locator("#panels .panel").count() == 2
     page.select_option("#left", "1")
     assert "XOR" in page.inner_text("#task")
+    assert page.inner_text("#apart").startswith("XOR reads 0 1 and Reversal reads")
 
 
 def test_accuracy_against_length_is_measured_in_the_page(opened, reverser):
@@ -181,6 +189,53 @@ def test_a_task_that_the_page_does_not_know_comes_with_examples(opened, untraine
     assert page.locator(".chart circle").count() == 6  # one a length, 2 to 12
     page.click("#random")
     assert row(page, "target") != []
+
+
+def test_what_ones_own_task_adds_to_its_strings_is_added_to_what_is_typed(opened, untrained, monkeypatch):
+    """As its example does in Python, for strings that are not among those that came with the page."""
+    monkeypatch.setitem(TASKS, "copy", Copy())
+    page = opened([untrained(Condition("copy", "linear", "queue"))])
+    for typed in ("1 1 0 1 0 0 1 1 1", "1 1 0 1 0 0 1 1 1 #", "0 0 1 0 0 1 0 1 # # # # # # # #"):
+        page.fill("#input", typed)
+        assert row(page, "input") == list(Copy().example(tuple(typed.split())).input)
+    page.fill("#input", "1 # 0 1 1 0 1")  # what it would do with this one the page cannot know
+    assert row(page, "input") == list("1#01101")
+
+
+@pytest.mark.parametrize(
+    ("added", "found"),
+    [
+        (lambda word: ["#"] * len(word), ("#", 1, 0)),
+        (lambda word: ["end"], ("end", 0, 1)),
+        (lambda word: ["#"] * (2 * len(word) + 3), ("#", 2, 3)),
+        (lambda word: [], None),
+        (lambda word: ["#"] * (len(word) // 2 + 1), None),
+        (lambda word: ["#", "end"], None),
+        (lambda word: [*word, "#"], None),
+    ],
+)
+def test_what_a_task_adds_is_seen_from_its_examples(added, found):
+    words = [list("abcdefghij"[:n]) for n in (3, 1, 7, 2, 5)]
+    strings = [word + added(word) for word in words]
+    expected = found and dict(zip(("symbol", "each", "more"), found, strict=True))
+    assert ending([[string, [], word] for string, word in zip(strings, words, strict=True)]) == expected
+    if found:  # strings that come with their ends, such as those of a file
+        assert ending([[string, [], string] for string in strings]) == expected
+
+
+def test_a_string_that_leaves_the_language_is_not_scored_from_there_on(opened, untrained):
+    """On ( ( [ ) ] the answer after [ is ], whatever was typed next."""
+    page = opened([untrained(Condition("parenthesis", "linear", "stack"))], "#input=((%5B)%5D")
+    page.keyboard.press("End")
+    assert row(page, "target") == ["·", "·", "]", "·", "·"]
+    assert page.inner_text(".left") == (
+        "The string leaves the task's language at symbol 4, ): nothing is scored from there on."
+    )
+    assert page.locator(".tape td.outside").all_inner_texts() == [")", "]"]
+    assert page.locator(".tape td.right, .tape td.wrong").count() == 1
+    page.fill("#input", "( [ ] )")
+    assert page.locator(".left").is_hidden()
+    assert row(page, "target") == ["·", "]", ")", "·"]
 
 
 def test_a_task_that_the_page_does_not_know_opens_on_a_string_with_targets(opened, untrained, monkeypatch):

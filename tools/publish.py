@@ -15,6 +15,7 @@ from typing import Any
 
 from softstack.lab.explain import solved, study_figures
 from softstack.lab.reports import table1 as report
+from softstack.lab.reports import table_page
 from softstack.lab.runs.compare import wilson
 from softstack.lab.training.recipes import HARD
 
@@ -267,7 +268,7 @@ def copy() -> None:
     rows, meta = (
         json.loads((RESULTS / "table1" / name).read_text()) for name in ("table1.json", "meta.json")
     )
-    (RESULTS / "table1" / "table1.html").write_text(report.page(rows, meta))  # pages of rows stay at home
+    (RESULTS / "table1" / "table1.html").write_text(table_page.page(rows, meta))  # pages of rows stay at home
     for figure in sorted((ROOT / "figures").glob("*.png")):
         shutil.copy(figure, RESULTS / figure.name)
 

@@ -20,10 +20,16 @@ COMMANDS = {  # where it is, and the first line of its docstring
         "Score a trained network, on a split of its own task or on a file of yours.",
     ),
     "view": ("view:view", "Look inside trained networks in a browser, on any input that you type."),
+    "gallery": (
+        "view:gallery",
+        "Look inside networks that come with softstack: some work, some fail, and each can be broken.",
+    ),
+    "play": ("view:play", "Push and pop by hand: a page with a stack or a queue, and no network."),
     "trace": (
         "figures:trace",
         "Draw what a trained network does on an input: pops, pushes, vectors, input and output at each step.",
     ),
+    "plot": ("figures:plot", "Draw how networks learnt: dev accuracy and loss after each epoch."),
     "tasks": ("data:tasks", "List the tasks, their alphabets and an example of each."),
     "sample": ("data:sample", "Write examples of a task as TSV, as `softstack evaluate --data` reads it."),
     "table": ("table:table", "Reproduce the paper's Table 1, side by side with the paper's own numbers."),

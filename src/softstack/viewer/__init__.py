@@ -9,7 +9,12 @@ draw.js        colours, elements, a chart; heat.js the whole run
 memory.js      what a memory holds; buffer.js a buffered network's output buffer
 controller.js  what a controller says; tape.js the input and what is said of it
 panel.js       one network in step; measure.js accuracy against length
+gallery.js     networks to choose from, and what to look for in them
 page.js        what is typed and pressed; page.html, style.css the frame
+
+step.js        §2.1 and §2.3, one step as the paper writes it; equations.js its numbers beside the letters
+sequence.js    steps and the link that holds them; knobs.js sliders
+play.js        the page to play with a memory, without a network: play.html, play.css
 
 declared.py    what is drawn of a memory; recorded.py a run as data; show.py `ss.show`
 
@@ -26,7 +31,11 @@ from typing import Any
 
 SCRIPTS = (
     "forward.js", "played.js", "tasks.js", "pdt.js", "draw.js", "heat.js", "memory.js", "buffer.js",
-    "controller.js", "tape.js", "panel.js", "measure.js", "page.js",
+    "controller.js", "tape.js", "panel.js", "measure.js", "gallery.js", "page.js",
+)  # fmt: skip
+
+PLAY = (  # those of `softstack play`
+    "draw.js", "tasks.js", "memory.js", "step.js", "equations.js", "sequence.js", "knobs.js", "play.js",
 )  # fmt: skip
 
 
@@ -54,4 +63,23 @@ def page(
         data=text.replace("<", "\\u003c"),
         stamp=html.escape(stamp),
         before=before,
+    )
+
+
+def report(title: str, body: str, *, stamp: str = "") -> str:
+    """A page of figures and tables in the same style: `body` is HTML of the caller's, `stamp` is text."""
+    return Template(asset("report.html")).substitute(
+        title=html.escape(title),
+        style=asset("style.css") + asset("report.css"),
+        body=body,
+        stamp=html.escape(stamp),
+    )
+
+
+def play(*, stamp: str = "") -> str:
+    """The page to play with a stack or a queue, without a network."""
+    return Template(asset("play.html")).substitute(
+        style=asset("style.css") + asset("play.css"),
+        script="\n".join(map(asset, PLAY)),
+        stamp=html.escape(stamp),
     )

@@ -57,8 +57,9 @@ class MemoryView {
 // Cells one above the other, the nearest on top: a cell's height is its strength and its bands are its vector.
 // Of a stack or a queue, what is read is marked, and each cell has the symbol with which it came.
 class Pile {
-  constructor(memory) {
+  constructor(memory, mostUnit = MOST_UNIT) {
     this.items = memory.items;
+    this.mostUnit = mostUnit;
     this.bracket = el("div", { class: "bracket" }, el("span", {}, "read"));
     this.more = el("div", { class: "more" });
     this.pile = el("div", { class: "pile" });
@@ -74,7 +75,7 @@ class Pile {
     this.box.style.setProperty("--label", `${12 + 7.3 * (this.widest + (this.widest ? 2 : 0) + 4)}px`);
     let most = 1;
     for (let t = 0; t < run.steps; t++) most = Math.max(most, run.held(t).total || 0);
-    this.unit = clipped((MEMORY_HEIGHT - 18) / most, LEAST_UNIT, MOST_UNIT);
+    this.unit = clipped((MEMORY_HEIGHT - 18) / most, LEAST_UNIT, this.mostUnit);
     this.cells.keep(new Map());
   }
 

@@ -15,20 +15,33 @@ function start(data) {
     t: 0,
     steps: 1,
     playing: 0,
-    chosen: [number("left") ?? 0, hash.has("left") ? number("right") : data.networks.length > 1 ? 1 : null],
+    chosen: [
+      number("left") ?? 0,
+      hash.has("left") ? number("right") : data.networks.length > 1 && !data.gallery ? 1 : null,
+    ],
   };
   const networkOf = (k) => data.networks[k],
     taskOf = (k) => data.tasks[networkOf(k).task],
     shownNow = () => page.chosen.filter((k) => k !== null);
 
-  // Whether two networks can be given the same strings.
-  function alike(a, b) {
+  // Why two networks cannot be given the same strings; "" where they can.
+  function apart(a, b) {
+    const [one, other] = [taskOf(a), taskOf(b)];
+    if (!same(one.inputs, other.inputs))
+      return (
+        `${one.title} reads ${asText(one.inputs)} and ${other.title} reads ${asText(other.inputs)}: no string is for ` +
+        "both, so they are shown one at a time. Choose which."
+      );
     const strings = recordedStrings([networkOf(a), networkOf(b)]);
-    return same(taskOf(a).inputs, taskOf(b).inputs) && (strings === null || strings.length > 0);
+    return strings === null || strings.length
+      ? ""
+      : "No string was recorded of both, so they are shown one at a time.";
   }
 
   function choose() {
-    if (page.chosen[1] !== null && !alike(...page.chosen)) page.chosen[1] = null;
+    const reason = page.chosen[1] === null ? "" : apart(...page.chosen);
+    if (reason) page.chosen[1] = null;
+    find("apart").textContent = reason;
     const shown = shownNow();
     page.strings = recordedStrings(shown.map(networkOf));
     page.panels = shown.map((k) => new Panel(networkOf(k), taskOf(k), go));
@@ -39,6 +52,14 @@ function start(data) {
     inputs();
     find("measured").replaceChildren();
     seed += 1; // what is being measured stops
+    if (gallery) gallery.show(page.chosen[0], type);
+    load();
+  }
+
+  // From the beginning, on another input.
+  function type(text) {
+    page.text = text;
+    page.t = 0;
     load();
   }
 
@@ -47,18 +68,17 @@ function start(data) {
     const every = data.networks.map((_, k) => k);
     find("left").replaceChildren(...every.map(entry));
     find("left").value = page.chosen[0];
-    find("right").replaceChildren(
-      el("option", { value: "" }, "nothing"),
-      ...every.filter((k) => alike(k, page.chosen[0])).map(entry),
-    );
+    find("right").replaceChildren(el("option", { value: "" }, "nothing"), ...every.map(entry));
     find("right").value = page.chosen[1] ?? "";
     find("choice").hidden = data.networks.length < 2;
   }
 
   // A network that is played back is shown on the strings that were recorded, any other on what is typed.
   function inputs() {
-    const type = (symbol) => el("button", { type: "button", onclick: () => append(symbol) }, spelled(symbol));
-    find("symbols").replaceChildren(...taskOf(page.chosen[0]).inputs.map(type));
+    const { inputs } = taskOf(page.chosen[0]);
+    find("form").classList.toggle("wordy", inputs.join("").length > 20); // then symbols have a line of their own
+    const key = (symbol) => el("button", { type: "button", onclick: () => append(symbol) }, spelled(symbol));
+    find("symbols").replaceChildren(...inputs.map(key));
     find("strings").replaceChildren(
       ...(page.strings ?? []).map((symbols) => el("option", { value: asText(symbols) }, asText(symbols))),
     );
@@ -171,7 +191,7 @@ function start(data) {
     const sizes = task.sizes.filter((size) => size <= task.trained_size);
     for (let tries = 0; tries < 50; tries++) {
       const symbols = sample(task, next, sizes[Math.floor(((1 + next()) * sizes.length) / 2)]);
-      if (symbols) return ((page.text = asText(symbols)), (page.t = 0), load());
+      if (symbols) return type(asText(symbols));
     }
   }
 
@@ -189,11 +209,7 @@ function start(data) {
     find("slider").focus();
   });
   find("input").addEventListener("input", () => ((page.text = find("input").value), load(true)));
-  find("strings").addEventListener("change", () => {
-    page.text = find("strings").value;
-    page.t = 0;
-    load();
-  });
+  find("strings").addEventListener("change", () => type(find("strings").value));
   find("erase").addEventListener("click", () => {
     const text = page.text.trim();
     page.text = /\s/.test(text) ? text.replace(/\s*\S+$/, "") : text.slice(0, -1);
@@ -224,6 +240,17 @@ function start(data) {
   window.addEventListener("resize", redraw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 
+  // A network of the gallery, alone and on an input that it gets right.
+  function exhibit(k) {
+    page.chosen = [k, null];
+    page.text = asText(networkOf(k).first);
+    page.t = 0;
+    choose();
+    const { top } = find("top").getBoundingClientRect();
+    if (top > innerHeight / 2) find("top").scrollIntoView();
+  }
+
+  const gallery = data.gallery ? new GalleryView(data, exhibit) : null;
   if (data.bare) bare();
   else {
     page.text = hash.get("input") ?? asText(networkOf(page.chosen[0]).first);

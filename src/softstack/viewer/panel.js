@@ -20,6 +20,7 @@ class Panel {
     ]);
     this.verdict = el("p", { class: "verdict" });
     this.words = el("p", { class: "words", "aria-live": "polite" });
+    this.left = el("p", { class: "left", role: "status" });
     const output = el(
       "div",
       { class: "card output" },
@@ -33,9 +34,12 @@ class Panel {
       el("header", {}, el("h2", {}, network.title), el("p", { class: "facts" }, network.facts)),
       network.note ? el("p", { class: "note" }, network.note) : null,
       this.tape.node,
+      this.left,
       el(
         "div",
-        { class: this.machine ? "machine" : "machine alone" },
+        {
+          class: `machine ${this.machine ? "" : "alone"} ${task.alphabet.some((s) => s.length > 4) ? "wordy" : ""}`,
+        },
         this.controller.node,
         this.memory.node,
         output,
@@ -60,6 +64,11 @@ class Panel {
     this.heat.begin(run, symbols);
     if (this.buffer) this.buffer.begin(run, this.ends, this.node.clientWidth);
     this.tape.begin(start, this.says, this.ends);
+    this.left.textContent =
+      example.left === null
+        ? ""
+        : `The string leaves the task's language at symbol ${example.left + 1}, ` +
+          `${spelled(example.input[example.left])}: nothing is scored from there on.`;
   }
 
   // The page has another width now.

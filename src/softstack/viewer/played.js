@@ -34,8 +34,8 @@ function inputBuffer(length, taken) {
 
 // A record as a panel begins with it.
 function begun(network, record) {
-  const { input, target, fed } = record;
-  const example = { input, target: target ?? [], known: target !== null };
+  const { input, target, fed, left = null } = record;
+  const example = { input, target: target ?? [], known: target !== null, left };
   return { example, fed, run: (record.played ??= played(network, record)) };
 }
 
@@ -46,10 +46,10 @@ function started(network, task, symbols) {
     if (!record) throw new Error(`${asText(symbols)} was not recorded: choose one of the strings that were.`);
     return begun(network, record);
   }
-  const { input, target } = example(task, symbols),
+  const { input, target, left } = example(task, symbols),
     fed = padded(network, task, input);
   const run = forward(network, oneHot(task.alphabet, fed));
-  return { example: { input, target, known: knows(task, symbols) }, fed, run };
+  return { example: { input, target, left, known: knows(task, symbols) }, fed, run };
 }
 
 // The strings that some networks can be shown on: null where all of them run here, on any string.

@@ -55,8 +55,13 @@ class Tape {
       const right = target !== null && shown ? (this.says[j] === target ? "right" : "wrong") : "";
       const unscored = example.known && target === null ? "unscored" : "";
       const here = j === head ? "head" : "",
-        beyond = j >= example.input.length ? "padding" : "";
-      set(rows.input[k], spelled(fed[j]), `${here} ${beyond} ${network.buffered ? "buffered" : ""}`);
+        beyond = j >= example.input.length ? "padding" : "",
+        outside = example.left !== null && j >= example.left && !beyond ? "outside" : "";
+      set(
+        rows.input[k],
+        spelled(fed[j]),
+        `${here} ${beyond} ${outside} ${network.buffered ? "buffered" : ""}`,
+      );
       if (network.buffered)
         rows.input[k].style.setProperty("--left", `${(100 * this.strengthLeft(j, t)).toFixed(1)}%`);
       set(

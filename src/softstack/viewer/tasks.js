@@ -79,11 +79,41 @@ const KINDS = {
   },
 };
 
-// A task's example for symbols: targets are null where nothing is scored, or where the page knows none.
+// A task's example for symbols: targets are null where nothing is scored, or where the page knows none; `left`
+// is the place of the symbol with which the string leaves the task's language, null where it does not.
 function example(task, symbols) {
-  if (KINDS[task.kind]) return KINDS[task.kind].example(task, symbols);
-  const [input, target] = stored(task, symbols) ?? [symbols, symbols.map(() => null)];
-  return { input, target };
+  if (KINDS[task.kind]) return withinLanguage(task, KINDS[task.kind].example(task, symbols));
+  const [input, target] = stored(task, symbols) ?? unknown(withEnding(task, symbols));
+  return { input, target, left: null };
+}
+
+const unknown = (symbols) => [symbols, symbols.map(() => null)];
+
+// A task may end its strings with a symbol that is repeated, as often as is said for a string of n symbols.
+function withEnding({ ending }, symbols) {
+  if (!ending) return symbols;
+  const last = symbols.findLastIndex((symbol) => symbol !== ending.symbol) + 1,
+    word = symbols.slice(0, last);
+  if (!word.length || word.includes(ending.symbol)) return symbols;
+  const count = Math.max(ending.each * word.length + ending.more, symbols.length - last);
+  return [...word, ...Array(count).fill(ending.symbol)];
+}
+
+// The task's machine, if it has one, knows where a string leaves its language: nothing is scored from there on,
+// and if the network was asked for the symbol with which it does, the right answer is what the machine says.
+// The padding symbol may always follow.
+function withinLanguage(task, { input, target }) {
+  const path = task.pdt ? configurations(task.pdt, input) : null,
+    read = path ? path.length - 1 : input.length;
+  if (input.slice(read).every((symbol) => symbol === task.padding)) return { input, target, left: null };
+  const said = path.slice(1).map((here) => here.written);
+  if (said.some((written) => written.length !== 1)) return { input, target, left: read };
+  const scored = target.map((symbol, j) => (j < read ? symbol : null));
+  if (read && scored[read - 1] === input[read]) {
+    const [right] = said[read - 1];
+    scored[read - 1] = task.outputs.includes(right) ? right : null;
+  }
+  return { input, target: scored, left: read };
 }
 
 const same = (some, others) => JSON.stringify(some) === JSON.stringify(others);

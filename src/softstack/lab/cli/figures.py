@@ -1,4 +1,4 @@
-"""`softstack trace` and `softstack figures`."""
+"""`softstack trace`, `softstack figures` and `softstack plot`."""
 
 import json
 from pathlib import Path
@@ -7,9 +7,11 @@ from softstack.errors import BadInput
 from softstack.lab import tasks
 from softstack.lab.cli.options import Whole, at_least_one, opened
 from softstack.lab.cli.screen import say
+from softstack.lab.reports import curves, names, trace_page
 from softstack.lab.reports import figures as drawing
 from softstack.lab.runs import store
 from softstack.lab.sweeps.jobs import train_missing
+from softstack.words import counted
 
 
 def trace(run_dir: Path, symbols: str, /, *, out: Path = Path("trace.png")) -> None:
@@ -34,17 +36,20 @@ def trace(run_dir: Path, symbols: str, /, *, out: Path = Path("trace.png")) -> N
     run = opened(run_dir)
     network = store.network(run)
     seen = drawing.observe(network, run.condition, symbols.split())
-    task = tasks.find(run.condition.task).name.replace("_", " ")
-    title = f"{task}, {run.condition.controller} controller, {run.path.name}"
+    c = run.condition
+    network_name = names.network(c.controller, buffered=c.buffered)
+    title = f"{names.task(tasks.find(c.task).name)}, {network_name} controller, seed {run.seed}"
     out.parent.mkdir(parents=True, exist_ok=True)
     if out.suffix == ".json":
         store.write(out, json.dumps(drawing.as_json(seen)).encode())
     else:
         figure = drawing.draw(network, run.condition, seen, title)
         if out.suffix == ".html":
-            store.write(out, drawing.as_html(figure, seen, title).encode())
+            store.write(out, trace_page.page(network, run.condition, seen, figure, title).encode())
         else:
             store.write(out, drawing.rendered(figure, out.suffix[1:]))
+    if seen.note:
+        say(seen.note[0].lower() + seen.note[1:])
     print(f"input      {' '.join(seen.example.input)}")
     print(f"predicted  {' '.join(seen.predicted)}")
     print(f"target     {' '.join(t or '_' for t in seen.example.target)}")
@@ -88,3 +93,37 @@ def figures(
         print(
             f"{out / shown.name}.png  {shown.title}: seed {shown_run.seed}, dev {shown_run.result['dev']:.1%}"
         )
+
+
+def plot(*run_dirs: Path, out: Path = Path("curves.png")) -> None:
+    """Draw how networks learnt: dev accuracy and loss after each epoch.
+
+    softstack plot RUN_DIR
+
+    softstack plot runs/reversal-linear-* runs/reversal-lstm-* --out curves.svg        all their trials
+
+    Parameters
+    ----------
+    run_dirs
+        directories of trials, or folders of them: trials of one condition have one colour, and the one in the
+        middle, in the order of dev accuracy, is bold
+    out
+        FILE.png or FILE.svg
+    """
+    if not run_dirs:
+        raise BadInput("no run directory is given: name one, as `softstack train` prints it")
+    if out.suffix not in (".png", ".svg"):
+        raise BadInput(f"--out {out} must end in .png or .svg")
+    if out.is_dir():
+        raise BadInput(f"--out {out} is a directory: name a file")
+    places = list(dict.fromkeys(place for path in run_dirs for place in curves.found(path)))
+    runs = [opened(place) for place in places]
+    trained = [run for run in runs if run.epochs]
+    if not trained:
+        raise BadInput(f"{places[0]} was compiled and not trained: it has no learning curve")
+    if len(trained) < len(runs):
+        say(f"{counted(len(runs) - len(trained), 'network')} left out: compiled, and not trained")
+    figure = curves.draw(trained)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    store.write(out, drawing.rendered(figure, out.suffix[1:]))
+    print(f"{counted(len(trained), 'run')}. Written: {out}")

@@ -12,7 +12,7 @@ from rich.table import Table
 from softstack.errors import unknown
 from softstack.lab.cli.options import Whole, at_least_one
 from softstack.lab.cli.screen import say, wide
-from softstack.lab.explain import solved
+from softstack.lab.explain import solved, solved_page
 from softstack.lab.runs import store
 from softstack.lab.sweeps.jobs import train_missing
 from softstack.lab.training import recipes
@@ -76,7 +76,8 @@ def solve(
         "seeds": list(seeds),
         "seconds": round(time.perf_counter() - began, 1),
     }
-    solved.write(out, wanted, rows, meta)
+    solved.write(out, rows, meta)
+    solved_page.write(out, wanted, rows, meta)
     screen = Table(*solved.HEADER)
     for cells in solved.lines(rows):
         screen.add_row(*cells)

@@ -13,7 +13,7 @@ from rich.table import Table
 from softstack.errors import BadInput
 from softstack.lab.cli.options import Whole, at_least_one
 from softstack.lab.cli.screen import say, wide
-from softstack.lab.reports import distributions, row_page
+from softstack.lab.reports import distributions, row_page, table_page
 from softstack.lab.reports import table1 as report
 from softstack.lab.runs import store
 from softstack.lab.sweeps.jobs import train_missing
@@ -63,6 +63,7 @@ def table(
         "seconds": round(time.perf_counter() - began, 1),
     }
     name = report.write(out, reproduced, meta)
+    table_page.write(out, name, reproduced, meta)
     row_page.write(out, reproduced, f"{name}.html")
     if len(seeds) >= distributions.ENOUGH:
         distributions.write(out, reproduced, meta)

@@ -1,13 +1,16 @@
-"""`softstack view`."""
+"""`softstack view`, `softstack gallery` and `softstack play`: pages for a browser."""
 
 import os
 import sys
 import webbrowser
 from pathlib import Path
 
+from softstack import viewer
 from softstack.errors import BadInput
 from softstack.lab import tasks
 from softstack.lab.cli.options import opened
+from softstack.lab.cli.screen import say
+from softstack.lab.reports import gallery as exhibits
 from softstack.lab.reports import network_page
 from softstack.lab.runs import store
 from softstack.lab.tasks.data import check_symbols
@@ -27,7 +30,8 @@ def view(
     Parameters
     ----------
     run_dirs
-        directories of trials, as `softstack train` prints them; the first two are shown side by side
+        directories of trials, as `softstack train` prints them; the first two are shown side by side, if
+        they read the same symbols
     symbols
         the input to begin with, symbols separated by spaces
     out
@@ -35,17 +39,70 @@ def view(
     no_open
         write the page and leave the browser alone
     """
-    if out.suffix != ".html":
-        raise BadInput(f"--out {out} must end in .html")
-    if out.is_dir():
-        raise BadInput(f"--out {out} is a directory: name a file")
+    _check(out)
     runs = [opened(path) for path in run_dirs]
     typed = None if symbols is None else symbols.split()
     if typed is not None and runs:
         task = tasks.find(runs[0].condition.task)
         check_symbols(task, typed)
         task.example(tuple(typed))  # refuses what the task cannot score
-    text = network_page.page(runs, symbols=typed)
+    if len({tasks.find(run.condition.task).inputs for run in runs[:2]}) > 1:
+        say("these two read different symbols, so that no string is for both: the page shows one at a time")
+    _show(out, network_page.page(runs, symbols=typed), no_open)
+
+
+def gallery(
+    *, out: Path = Path("gallery.html"), runs: Path | None = None, no_open: bool = False
+) -> None:
+    """Look inside networks that come with softstack: some work, some fail, and each can be broken.
+
+    Writes one page that needs no server and no network, and opens it. The networks run in the page; each
+    has two sentences on what to look for, an input that it gets right and one that breaks it.
+
+    softstack gallery --runs exhibits        their run directories too, for diagnose, trace and the others
+
+    Parameters
+    ----------
+    out
+        the page, FILE.html
+    runs
+        a folder for copies of their run directories
+    no_open
+        write the page and leave the browser alone
+    """
+    _check(out)
+    if runs is not None:
+        exhibits.copy(runs)
+        print(f"Run directories: {runs}")
+    _show(out, exhibits.page(), no_open)
+
+
+def play(*, out: Path = Path("play.html"), no_open: bool = False) -> None:
+    """Push and pop by hand: a page with a stack or a queue, and no network.
+
+    Sliders and keys set how much is popped and pushed, and what. The page draws the memory and writes down
+    the numbers of each step as the paper does. It needs no server; its link holds what you did.
+
+    Parameters
+    ----------
+    out
+        the page, FILE.html
+    no_open
+        write the page and leave the browser alone
+    """
+    _check(out)
+    _show(out, viewer.play(stamp=network_page.stamp()), no_open)
+
+
+def _check(out: Path) -> None:
+    if out.suffix != ".html":
+        raise BadInput(f"--out {out} must end in .html")
+    if out.is_dir():
+        raise BadInput(f"--out {out} is a directory: name a file")
+
+
+def _show(out: Path, text: str, no_open: bool) -> None:
+    """Write a page and open it."""
     out.parent.mkdir(parents=True, exist_ok=True)
     store.write(out, text.encode())
     print(f"Written: {out}")

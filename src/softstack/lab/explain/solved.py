@@ -2,7 +2,7 @@
 
 solved.json    a list of rows: a network, how it was trained, and its trials with every restart's dev loss
 solved.md      a line for each network, to read
-solved.html    the same as a page; its lines lead to pages in which the networks run
+solved.html    the same to look at: solved_page.py; its lines lead to pages in which the networks run
 meta.json      commit, versions, seeds and time taken
 
 A trial is scored on its test strings, about twice as long as those of the training; on strings ten and
@@ -11,14 +11,13 @@ to go deeper (`tasks.of_length`). Of a network with a stack that was trained by 
 does with its stack (`swaps.py`), and whether the machine that is read off it does the task.
 """
 
-import html
 import json
 import multiprocessing
 from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -30,7 +29,7 @@ from softstack.lab.explain.diagnosis import accuracy_at
 from softstack.lab.explain.extract import extract
 from softstack.lab.explain.fidelity import said_by
 from softstack.lab.explain.swaps import use
-from softstack.lab.reports import row_page, table1
+from softstack.lab.reports import names, table1
 from softstack.lab.runs import store
 from softstack.lab.tasks import Task
 from softstack.lab.training.conditions import Condition
@@ -41,6 +40,7 @@ Line = dict[str, Any]
 Word = tuple[str, ...]
 WORDS = 20_000  # strings that are tried on two machines
 FACTORS = {10: 100, 50: 20}  # strings, by how many times they are as long as those of the training
+TITLE = "How to make a controller use its stack"
 SOLVED = 0.995  # a trial that scores this has solved its task
 
 
@@ -159,28 +159,40 @@ HEADER = (
 )
 
 
+class Key(NamedTuple):
+    """A network, whatever it was trained by."""
+
+    task: str
+    controller: str
+    buffered: bool
+
+
+def networks(rows: Sequence[Line]) -> dict[Key, dict[str, Line]]:
+    """The rows of each network, by how it was trained: "paper", "restarts", "solve", or "alone", by the
+    recipe without a stack."""
+    listed: dict[Key, dict[str, Line]] = {}
+    for row in rows:
+        key = Key(row["task"], row["controller"], row["buffered"])
+        kind = row["recipe"] if row["recipe"] == "solve" or row["restarts"] == 1 else "restarts"
+        listed.setdefault(key, {})["alone" if row["memory"] == "none" else kind] = row
+    return listed
+
+
 def lines(rows: Sequence[Line]) -> list[list[str]]:
     """One for each network: its rows side by side. Medians of the trials, in percent."""
-    networks: dict[tuple[str, ...], dict[str, Line]] = {}
-    for row in rows:
-        key = (row["task"], row["controller"], "buffered" if row["buffered"] else "")
-        kind = row["recipe"] if row["recipe"] == "solve" or row["restarts"] == 1 else "restarts"
-        networks.setdefault(key, {})["alone" if row["memory"] == "none" else kind] = row
-    return [_line(key, kinds) for key, kinds in networks.items()]
+    return [_line(key, kinds) for key, kinds in networks(rows).items()]
 
 
-def _line(key: tuple[str, ...], kinds: dict[str, Line]) -> list[str]:
-    task, controller, buffered = key
+def _line(key: Key, kinds: dict[str, Line]) -> list[str]:
     solved = kinds["solve"]
     trials, number = solved["trials"], solved["paper_row"]
     paper = f"{table1.paper_rows()[number - 1]['test_median']:.1f}" if number else ""
     wins = [trial for trial in trials if trial["test"] >= SOLVED]
     stacks = sum(trial["use"] == "stack" for trial in wins)
     machines = sum(same_machine(trial) for trial in wins)
-    name = controller.upper() if controller in ("lstm", "gru", "rnn") else controller
     return [
-        task.replace("_", " "),
-        f"{buffered} {name}".strip(),
+        key.task.replace("_", " "),
+        names.network(key.controller, buffered=key.buffered),
         paper,
         _median(kinds.get("paper")),
         _median(kinds.get("restarts")),
@@ -247,47 +259,14 @@ def markdown(rows: Sequence[Line], meta: Line) -> str:
     return "\n\n".join([legend(len(meta["seeds"])), text, verdict(rows), stamp(meta)]) + "\n"
 
 
-def link(line: Sequence[str]) -> str:
-    """The file of a network's own page."""
-    return f"{'-'.join(line[:2]).replace(' ', '-').lower()}.html"
-
-
-def page(rows: Sequence[Line], meta: Line) -> str:
-    head = "".join(f"<th scope=col>{html.escape(name)}</th>" for name in HEADER)
-    body = []
-    for line in lines(rows):
-        first, *rest = (html.escape(cell) for cell in line)
-        cells = (f"<a href={link(line)}>{first}</a>", *rest)
-        body.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    title = "How to make a controller use its stack"
-    parts = [
-        html.escape(part).replace("`", "")
-        for part in (legend(len(meta["seeds"])), verdict(rows), stamp(meta))
-    ]
-    return (
-        '<!doctype html>\n<html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width">'
-        f"<title>{title}</title><style>{table1.STYLE}</style>\n<h1>{title}</h1>\n<p>{parts[0]}</p>\n"
-        f"<div class=wide><table><thead><tr>{head}</tr></thead>\n<tbody>\n"
-        + "\n".join(body)
-        + f"\n</tbody></table></div>\n<p>{parts[1]}</p>\n<footer><p>{parts[2]}</p></footer>\n</html>\n"
-    )
-
-
-def write(out: Path, wanted: Sequence[Row], rows: Sequence[Line], meta: Line) -> None:
-    """The files, and a page for each network in which its trials run."""
+def write(out: Path, rows: Sequence[Line], meta: Line) -> None:
     texts = {
         "solved.json": json.dumps(rows, indent=1),
-        "solved.md": "# How to make a controller use its stack\n\n" + markdown(rows, meta),
-        "solved.html": page(rows, meta),
+        "solved.md": f"# {TITLE}\n\n" + markdown(rows, meta),
         "meta.json": json.dumps(meta, indent=2),
     }
     for name, text in texts.items():
         store.write(out / name, text.rstrip("\n").encode() + b"\n")
-    solved = [row.condition for row in wanted if row.recipe == "solve" and row.condition.memory == "stack"]
-    for condition, line in zip(solved, lines(rows), strict=True):
-        runs = [store.load(store.place(out, condition, seed)) for seed in meta["seeds"]]
-        text = row_page.page(runs, None, "solved.html", "How to make a controller use its stack")
-        store.write(out / link(line), text.encode())
 
 
 def commits(root: Path, conditions: Sequence[Condition], seeds: Sequence[int]) -> str:

@@ -5,7 +5,6 @@ As in the paper, time runs down and lighter is more. There is a column for each 
 buffered network has three more: what it took of its input, what it gave to its output, and what was read off.
 """
 
-import html
 import io
 import math
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from softstack.errors import BadInput
 from softstack.lab import tasks
 from softstack.lab.tasks.data import UNSCORED, Example, check_symbols, one_hot
 from softstack.lab.training.conditions import TABLE_1, Condition, Network
+from softstack.lab.training.draws import fed
 from softstack.trace import Trace
 from softstack.viewer.declared import Column, columns, said
 
@@ -54,6 +54,9 @@ class Observed(NamedTuple):
     trace: Trace  # without a batch axis
     output: Tensor  # (T, K) probabilities; of a buffered network, as read off its output buffer
     predicted: tuple[str, ...]
+    fed: tuple[str, ...]  # what the network was given: of a buffered one, padded as in training
+    made_at: tuple[int | None, ...]  # the step at which each prediction was whole, from 0; None: at none
+    note: str  # that the string leaves the task's language, or nothing
 
 
 @torch.no_grad()
@@ -74,11 +77,23 @@ def observe(network: Network, condition: Condition, symbols: Sequence[str]) -> O
     """Run a network on a string; a reversal's #s are added where they are missing."""
     task = tasks.find(condition.task)
     check_symbols(task, symbols)
-    example = task.example(tuple(symbols))
-    y, trace = traced(network, task.alphabet, example.input)
+    typed = tasks.typed(task, tuple(symbols))
+    example, given = typed.example, fed(condition, typed.example.input)
+    y, trace = traced(network, task.alphabet, given)
     output = y[: len(example.input)].softmax(-1)
     predicted = tuple(task.alphabet[k] for k in output.argmax(-1).tolist())
-    return Observed(example, trace, output, predicted)
+    made_at: tuple[int | None, ...] = tuple(range(len(predicted)))
+    if isinstance(network, BufferedStackRNN):
+        made_at = steps_of_outputs(trace.o, len(predicted), discard_first=network.discard_first)
+    return Observed(example, trace, output, predicted, given, made_at, typed.sentence)
+
+
+def steps_of_outputs(o: Tensor, count: int, *, discard_first: bool) -> tuple[int | None, ...]:
+    """§2.3: the step at which each of the first outputs was whole: when the strengths given so far reach its
+    end in the output buffer. No step gives more than 1, so none makes two. None: never. o is (steps,)."""
+    whole = o.double().cumsum(0) + 1e-6  # (steps,)
+    ends = range(1 + discard_first, count + 1 + discard_first)
+    return tuple(next((t for t, held in enumerate(whole.tolist()) if held >= end), None) for end in ends)
 
 
 class Block(NamedTuple):
@@ -126,18 +141,22 @@ def _blocks(seen: Observed, alphabet: Sequence[str], buffered: bool) -> list[Blo
     for column in columns(trace.memory, buffered=buffered):
         alone = "" if column.title == column.name else column.name  # the label of a number without one
         labels = [label or alone for label in column.labels]
-        values = _of_head(trace, column)
+        values = of_head(trace, column)
         least, most = _range(values)
         title = column.title if (least, most) == (0, 1) else f"{column.title}\n{least:.2g} to {most:.2g}"
         blocks.append(Block(title, (values - least) / (most - least), labels))
     blocks.append(Block("input", trace.x, alphabet))
     blocks.append(Block("output", trace.y.softmax(-1) if buffered else seen.output, alphabet))
-    if buffered:
-        blocks.append(Block("read off", seen.output, alphabet))
+    if buffered:  # beside the step at which each was whole
+        read_off = torch.full((len(trace.x), len(alphabet)), torch.nan)
+        for step, output in zip(seen.made_at, seen.output, strict=True):
+            if step is not None:
+                read_off[step] = output
+        blocks.append(Block("read off", read_off, alphabet))
     return blocks
 
 
-def _of_head(trace: Trace, column: Column) -> Tensor:
+def of_head(trace: Trace, column: Column) -> Tensor:
     """What a head said, (steps, k)."""
     return said(trace)[column.name].reshape(len(trace.x), -1)
 
@@ -161,6 +180,8 @@ def as_json(seen: Observed) -> dict[str, Any]:
         "input": list(seen.example.input),
         "target": [target or UNSCORED for target in seen.example.target],
         "predicted": list(seen.predicted),
+        "fed": list(seen.fed),
+        "made_at": list(seen.made_at),
         "output": _plain(seen.output.tolist()),
         "trace": {name: _plain(values.tolist()) for name, values in seen.trace.tensors().items()},
     }
@@ -170,43 +191,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(part) for part in value]
     return value if math.isfinite(value) else None
-
-
-def as_html(figure: Figure, seen: Observed, title: str) -> str:
-    """A page of its own: the figure, and the steps in a table."""
-    svg = rendered(figure, "svg").decode()
-    svg = svg[svg.index("<svg") :]
-    heads = [column for column in columns(seen.trace.memory) if column.kind in ("strength", "choice")]
-    names = ("step", "input", "target", "predicted", *(column.title for column in heads))
-    header = "".join(f"<th scope=col>{html.escape(name)}</th>" for name in names)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
-        for cells in _steps(seen, heads)
-    )
-    return (
-        f"<!doctype html>\n<html lang=en><meta charset=utf-8><title>{html.escape(title)}</title>"
-        "<style>body{font:16px system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem}"
-        "svg{max-width:100%;height:auto;background:#fff}td,th{padding:.1rem .8rem;text-align:left}</style>\n"
-        f"<h1>{html.escape(title)}</h1>\n{svg}\n"
-        f"<table><thead><tr>{header}</tr></thead><tbody>{rows}</tbody></table>\n</html>\n"
-    )
-
-
-def _steps(seen: Observed, heads: Sequence[Column]) -> list[list[str]]:
-    """Each step in words. A buffered network may make more steps than its input has symbols."""
-    steps: list[list[str]] = []
-    for t in range(len(seen.trace.x)):
-        symbol = seen.example.input[t] if t < len(seen.example.input) else ""
-        target = (seen.example.target[t] or UNSCORED) if symbol else ""
-        says = seen.predicted[t] if symbol else ""
-        steps.append([str(t + 1), symbol, target, says, *(_words(seen.trace, head, t) for head in heads)])
-    return steps
-
-
-def _words(trace: Trace, head: Column, t: int) -> str:
-    """A strength as a number, a choice as the action that is likeliest."""
-    values = _of_head(trace, head)[t].tolist()
-    if head.kind == "choice":
-        most = max(values)
-        return f"{head.labels[values.index(most)]} {most:.3f}"
-    return ", ".join(f"{value:.3f}" for value in values)

@@ -14,7 +14,7 @@ from softstack import viewer
 from softstack.errors import BadInput
 from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
-from softstack.lab.reports import recording
+from softstack.lab.reports import names, recording
 from softstack.lab.reports.figures import FIGURES
 from softstack.lab.runs import store
 from softstack.lab.tasks import Task
@@ -32,26 +32,37 @@ def page(
     """The page of some trained networks, the first two side by side, each with a note if there are any."""
     if not runs:
         raise BadInput("no run directory is given: name one, as `softstack train` prints it")
-    names = list(dict.fromkeys(run.condition.task for run in runs))
-    inputs = tasks.find(names[0]).inputs
-    networks = []
-    pages: dict[str, dict[str, Any]] = {name: _task(tasks.find(name)) for name in names}
-    scripts = {page["kind"]: script for page in pages.values() if (script := page.pop("script", ""))}
-    for run, note in zip(runs, notes or [""] * len(runs), strict=True):
+    inputs = tasks.find(runs[0].condition.task).inputs
+    firsts: list[Sequence[str]] = []
+    for run in runs:
         task = tasks.find(run.condition.task)
-        first = symbols if symbols and task.inputs == inputs else _first_input(task)
+        firsts.append(symbols if symbols and task.inputs == inputs else _first_input(task))
+    data, scripts = contents(runs, firsts, notes or [""] * len(runs))
+    title = names.task(tasks.find(runs[0].condition.task).name)
+    return viewer.page(data, title, stamp=stamp(), before=before, kinds=scripts)
+
+
+def contents(
+    runs: Sequence[store.Run], firsts: Sequence[Sequence[str]], notes: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """What the page is given: networks, each with its first input and a note, and their tasks; and scripts of
+    tasks that bring their own."""
+    pages = {run.condition.task: _task(tasks.find(run.condition.task)) for run in runs}
+    scripts = {page["kind"]: script for page in pages.values() if (script := page.pop("script", ""))}
+    networks = []
+    for run, first, note in zip(runs, firsts, notes, strict=True):
         networks.append(_network(run, note, first))
         if not pages[run.condition.task]["kind"]:  # the page cannot compute it: it comes along
-            pages[run.condition.task]["examples"].append(record(task, tuple(first)))
-    data = {"networks": networks, "tasks": pages}
+            pages[run.condition.task]["examples"].append(
+                record(tasks.find(run.condition.task), tuple(first))
+            )
+    return {"networks": networks, "tasks": pages}, scripts
+
+
+def stamp() -> str:
+    """What made a page."""
     versions = store.provenance("cpu")
-    stamp = f"Made by softstack {versions['softstack']} at commit {versions['commit'] or 'unknown'}."
-    return viewer.page(data, _title(tasks.find(names[0])), stamp=stamp, before=before, kinds=scripts)
-
-
-def _title(task: Task) -> str:
-    name = task.name.replace("_", " ").replace("xor", "XOR")
-    return name[0].upper() + name[1:]
+    return f"Made by softstack {versions['softstack']} at commit {versions['commit'] or 'unknown'}."
 
 
 def _first_input(task: Task) -> tuple[str, ...]:
@@ -64,14 +75,14 @@ def _network(run: store.Run, note: str, first: Sequence[str]) -> dict[str, Any]:
     c = run.condition
     network = store.network(run)
     cell = network.cell
-    controller = c.controller.upper() if c.controller in ("mlp", "rnn", "gru", "lstm") else c.controller
-    words = f"{'buffered, ' if c.buffered else ''}{controller} controller, {words_for(cell.memory)}"
+    words = f"{names.network(c.controller, buffered=c.buffered)} controller, {words_for(cell.memory)}"
     title = words[0].upper() + words[1:]
     facts = [f"seed {run.seed}", f"dev {run.result['dev']:.1%}", f"test {run.result['test']:.1%}"]
-    label = [f"{_title(tasks.find(c.task))}: {title}", note, facts[0], facts[2]]
+    label = [f"{names.task(tasks.find(c.task).name)}: {title}", note, facts[0], facts[2]]
     data = {
         **described(cell.memory, buffered=c.buffered),
         "title": title,
+        "short": f"{names.network(c.controller, buffered=c.buffered)}, {_memory_name(c.memory)}",
         "label": ", ".join(filter(None, label)),
         "facts": " · ".join(filter(None, [note, *facts])),
         "task": c.task,
@@ -96,6 +107,10 @@ def _network(run: store.Run, note: str, first: Sequence[str]) -> dict[str, Any]:
     }
 
 
+def _memory_name(name: str) -> str:
+    return "no stack" if name == "none" else name
+
+
 def _packed(weights: Tensor) -> str:
     return base64.b64encode(weights.numpy().astype("<f4").tobytes()).decode()
 
@@ -104,7 +119,7 @@ def _task(task: Task) -> dict[str, Any]:
     drawn = task.sample(np.random.default_rng(0), 200, "train")
     machine = tasks.machine_of(task)
     return {
-        "title": _title(task),
+        "title": names.task(task.name),
         "inputs": list(task.inputs),
         "outputs": list(task.outputs),
         "alphabet": list(task.alphabet),

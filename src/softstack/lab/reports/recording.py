@@ -10,6 +10,7 @@ from softstack.lab import tasks
 from softstack.lab.reports.figures import traced
 from softstack.lab.tasks import Task
 from softstack.lab.training.conditions import Condition, Network
+from softstack.lab.training.draws import fed
 from softstack.memory import NoMemory, Queue, Stack
 from softstack.viewer import recorded
 
@@ -49,17 +50,14 @@ def strings(task: Task, first: Sequence[str]) -> list[tuple[str, ...]]:
 def record(network: Network, condition: Condition, symbols: Sequence[str]) -> dict[str, Any]:
     """A run on a string. A buffered network is given it padded as in training: it can tell the difference."""
     task = tasks.find(condition.task)
-    example = task.example(tuple(symbols))
-    fed = list(example.input)
-    if condition.buffered:
-        lengths = [task.length("train"), task.length("dev"), task.length("test")]
-        length = min((n for n in lengths if n >= len(fed)), default=len(fed))
-        fed += [task.padding] * (length - len(fed))
-    y, trace = traced(network, task.alphabet, fed)
+    example, left = tasks.typed(task, tuple(symbols))
+    given = fed(condition, example.input)
+    y, trace = traced(network, task.alphabet, given)
     return {
         "symbols": list(symbols),
         "input": list(example.input),
         "target": list(example.target),
-        "fed": fed,
+        "left": left,
+        "fed": list(given),
         **recorded.run(trace, y if condition.buffered else None),
     }

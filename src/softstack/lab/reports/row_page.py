@@ -48,7 +48,7 @@ def page(runs: Sequence[store.Run], paper: Row | None, index: str, title: str = 
     figures = (f"<figure><figcaption>{name}</figcaption>{svg}</figure>" for name, svg in charts.items())
     before = (
         f"<style>{viewer.asset('report.css')}</style>"
-        f'<p class="back"><a href="{html.escape(index)}">{html.escape(title)}</a></p>'
+        f'<p class="back"><a href="{html.escape(index)}">← {html.escape(title)}</a></p>'
         f'<section class="panel report"><h2>{counted(len(runs), "trial")}</h2>'
         f'<div class="charts">{"".join(figures)}</div>{_table(runs, marked)}</section>'
     )
@@ -98,9 +98,10 @@ def curves(runs: Sequence[store.Run], marked: dict[int, str], what: str) -> str:
 
 
 def _free(at: float, taken: Sequence[float]) -> float:
-    """The place nearest to `at` for a name that meets no other; there are three at most."""
+    """The place nearest to `at` where a name meets no other and is not cut off; there are three at most."""
     places = (at + 15 * step for step in (0, 1, -1, 2, -2, 3, -3))
-    return next(place for place in places if all(abs(place - other) >= 15 for other in taken))
+    free = (place for place in places if all(abs(place - other) >= 15 for other in taken))
+    return next(place for place in free if place >= TOP - 2)
 
 
 def boxes(runs: Sequence[store.Run], paper: Row | None) -> str:

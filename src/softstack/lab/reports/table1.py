@@ -3,13 +3,12 @@
 table1.json    a list of 18 rows with the columns of the paper's table, plus `trials`, `paper`,
                `agrees` and, for the buffered rows, `corrected`: the same with the read-off corrected
 table1.md      the same to read, as Markdown
-table1.html    the same to read, as a page; its rows lead to row-1.html and so on, which row_page.py makes
+table1.html    the same to look at: table_page.py; its rows lead to row-1.html and so on: row_page.py
 trials.jsonl   each trial's result.json, one per line
 meta.json      commit, versions, seeds and time taken
 """
 
 import csv
-import html
 import json
 from collections.abc import Sequence
 from importlib import resources
@@ -100,7 +99,6 @@ def write(out: Path, rows: list[Row], meta: Row) -> str:
     texts = {
         f"{name}.json": json.dumps(rows, indent=1),
         f"{name}.md": markdown(rows, meta),
-        f"{name}.html": page(rows, meta, links=True),
         "trials.jsonl": "\n".join(json.dumps(trial) for trial in trials),
         "meta.json": json.dumps(meta, indent=2),
     }
@@ -174,42 +172,3 @@ def legend(meta: Row) -> str:
 def markdown(rows: Sequence[Row], meta: Row) -> str:
     parts = ["# Table 1, reproduced", legend(meta), markdown_table(rows), verdict(rows), stamp(meta)]
     return "\n\n".join(parts) + "\n"
-
-
-STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem;
-       color: #1a1a1a; background: #fff }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
-th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #ccc; white-space: nowrap }
-td:nth-child(n+5), th:nth-child(n+5) { text-align: right }
-tr.corrected td { color: #595959; font-style: italic }
-tr.differs td:last-child { font-weight: bold; color: #a40000 }
-.wide { overflow-x: auto }
-footer { color: #595959; font-size: .9rem }
-@media (prefers-color-scheme: dark) {
-  body { color: #eee; background: #16181c } th, td { border-color: #444 }
-  a { color: #7ab8ff } tr.corrected td, footer { color: #aaa } tr.differs td:last-child { color: #ff9d9d } }
-"""
-
-
-def page(rows: Sequence[Row], meta: Row, *, links: bool = False) -> str:
-    """The report as a page; with `links`, each row leads to the page of its trials."""
-    files = [
-        link(row, corrected=c) for row in rows for c in ((False, True) if "corrected" in row else (False,))
-    ]
-    head = "".join(f"<th scope=col>{html.escape(name)}</th>" for name in HEADER)
-    body = []
-    for line, file in zip(cells(rows), files, strict=True):
-        kind = {"": "corrected", "yes": "agrees"}.get(line[-1], "differs")
-        first, *rest = (html.escape(cell) for cell in (*line[:-1], line[-1].strip("*")))
-        first = f"<a href={file}>{first}</a>" if links else first
-        body.append(f"<tr class={kind}>" + "".join(f"<td>{cell}</td>" for cell in (first, *rest)) + "</tr>")
-    source = html.escape(stamp(meta)).replace("`softstack table`", "<code>softstack table</code>")
-    return (
-        '<!doctype html>\n<html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width">'
-        f"<title>Table 1, reproduced</title><style>{STYLE}</style>\n<h1>Table 1, reproduced</h1>\n"
-        f"<p>{legend(meta)}</p>\n<div class=wide><table><thead><tr>{head}</tr></thead>\n<tbody>\n"
-        + "\n".join(body)
-        + f"\n</tbody></table></div>\n<p>{html.escape(verdict(rows))}</p>\n"
-        f"<footer><p>{source}</p></footer>\n</html>\n"
-    )

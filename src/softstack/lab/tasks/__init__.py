@@ -7,12 +7,13 @@ Nothing else knows the tasks by name. What a task may have but need not is asked
 from collections.abc import Sequence
 from functools import cache
 from itertools import count
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from softstack.errors import BadInput, unknown
 from softstack.formal.grammar import Grammar
+from softstack.formal.running import Live
 from softstack.formal.sampling import count_derivations, sample_derivations
 from softstack.formal.transducer import Transducer
 from softstack.lab.tasks.agreement import Agreement
@@ -93,6 +94,56 @@ def draw(task: Task, rng: np.random.Generator, n: int, split: Split) -> list[Exa
         if len(distinct) - before < n / 1000:
             raise BadInput(f"{task.name} has too few distinct test strings for {n} of them: ask for fewer")
     return [task.example(symbols) for symbols in list(distinct)[:n]]
+
+
+class Typed(NamedTuple):
+    """A string that somebody typed, which may leave the task's language."""
+
+    example: Example
+    left: int | None  # the place, from 0, of the symbol with which it leaves; None where it does not
+
+    @property
+    def sentence(self) -> str:
+        """What is said of a string that leaves the language; "" of others."""
+        if self.left is None:
+            return ""
+        symbol = self.example.input[self.left]
+        return (
+            f"The string leaves the task's language at symbol {self.left + 1}, {symbol}: "
+            "nothing is scored from there on."
+        )
+
+
+def typed(task: Task, symbols: tuple[str, ...]) -> Typed:
+    """The example of any string. The task's machine, if it has one, knows where a string leaves its language:
+    nothing is scored from there on, and if the network was asked for the symbol with which it does, the right
+    answer is what the machine says. The padding symbol may always follow."""
+    example = task.example(symbols)
+    said = _said(task, example.input)
+    read = len(said)
+    if set(example.input[read:]) <= {task.padding}:
+        return Typed(example, None)
+    if all(len(written) == 1 for written in said):
+        target = [*example.target[:read], *[None] * (len(example.input) - read)]
+        if read and target[read - 1] == example.input[read]:
+            (right,) = said[-1]
+            target[read - 1] = right if right in task.outputs else None
+        example = example._replace(target=tuple(target))
+    return Typed(example, read)
+
+
+def _said(task: Task, symbols: Sequence[str]) -> list[tuple[str, ...]]:
+    """What a task's machine writes at each symbol, as far as it reads; nothing at all if there is none."""
+    machine = machine_of(task)
+    if machine is None:
+        return [()] * len(symbols)
+    live, said = Live(machine), list[tuple[str, ...]]()
+    live.settle()
+    for symbol in symbols:
+        if (written := live.feed(symbol)) is None:
+            break
+        said.append(written)
+    return said
 
 
 def of_length(task: Task, rng: np.random.Generator, n: int, length: int) -> list[Example]:

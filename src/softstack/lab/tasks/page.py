@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from softstack.lab.tasks import Task
 
 Page = dict[str, Any]
+Record = list[list[str | None]]  # what the network is given, the targets, and the string that was drawn
 KINDS = ("reversal", "xor", "next", "machine", "formula")  # that tasks.js has
 EXAMPLES = 300  # recorded, of training and of test
 
@@ -48,10 +49,31 @@ def recorded(task: "Task", kind: str | None = None) -> Page:
         "sizes": sorted({len(symbols) for symbols, _, _ in train + test}),
         "trained_size": max(len(symbols) for symbols, _, _ in train),
         "examples": train + test,
+        "ending": ending(train + test),
     }
 
 
-def record(task: "Task", word: tuple[str, ...]) -> list[list[str | None]]:
+def ending(records: Sequence[Record]) -> dict[str, Any] | None:
+    """What all strings of a task end with, if that is a symbol that comes nowhere else, `each` times for
+    every symbol before it and `more` times. The page adds it to what is typed. None where it is not so."""
+    mark, counts = records[0][0][-1], dict[int, int]()  # how many marks there are, by the symbols before
+    for symbols, _, word in records:
+        length = symbols.index(mark) if mark in symbols else 0
+        if not length or symbols[length:] != [mark] * (len(symbols) - length):
+            return None
+        if word not in (symbols, symbols[:length]):  # the task adds something else, too
+            return None
+        if counts.setdefault(length, len(symbols) - length) != len(symbols) - length:
+            return None
+    short, long = min(counts), max(counts)
+    each = (counts[long] - counts[short]) // max(1, long - short)
+    more = counts[short] - each * short
+    if any(count != each * length + more for length, count in counts.items()):
+        return None
+    return {"symbol": mark, "each": each, "more": more}
+
+
+def record(task: "Task", word: tuple[str, ...]) -> Record:
     """What the network is given for a string, the targets, and the string."""
     symbols, target = task.example(word)
     return [list(symbols), list(target), list(word)]

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from softstack.lab import tasks
+from softstack.lab.tasks import Task
 from softstack.lab.tasks.data import SPLITS, Dataset, Example, Split, encode
 from softstack.lab.training.conditions import Condition, Network, build
 
@@ -42,15 +43,36 @@ def examples(condition: Condition, seed: int, split: Split) -> list[Example]:
 def encoded(condition: Condition, strings: Sequence[Example], split: Split | None = None) -> Dataset:
     """Strings as the network of a condition reads them: those of a split, or of a file if there is none.
 
-    A buffered network can tell how far strings are padded. A file is padded as the shortest split that is
-    long enough.
+    A buffered network can tell how far strings are padded: all of these are padded alike, see
+    `padded_length`.
     """
     task = tasks.find(condition.task)
     if not condition.buffered:
         return encode(task, strings).trimmed()
     longest = max(len(example.input) for example in strings)
-    lengths = sorted(task.length(name) for name in ([split] if split else SPLITS))
-    return encode(task, strings, next((length for length in lengths if length >= longest), longest))
+    return encode(task, strings, padded_length(task, longest, [split] if split else SPLITS))
+
+
+def padded_length(task: Task, length: int, splits: Sequence[Split] = SPLITS) -> int:
+    """To how many symbols a string is padded for a buffered network: as in the shortest split that holds it;
+    not at all where none does."""
+    return min((steps for split in splits if (steps := task.length(split)) >= length), default=length)
+
+
+def padded_alike(condition: Condition, strings: Sequence[Example]) -> list[list[Example]]:
+    """Strings in groups, so that `encoded` pads each as if it were alone; without buffers, in one group."""
+    task, groups = tasks.find(condition.task), dict[int, list[Example]]()
+    for example in strings:
+        length = padded_length(task, len(example.input)) if condition.buffered else 0
+        groups.setdefault(length, []).append(example)
+    return list(groups.values())
+
+
+def fed(condition: Condition, symbols: Sequence[str]) -> tuple[str, ...]:
+    """One string as the network of a condition is given it: padded for a buffered one, which can tell."""
+    task = tasks.find(condition.task)
+    length = padded_length(task, len(symbols)) if condition.buffered else len(symbols)
+    return (*symbols, *[task.padding] * (length - len(symbols)))
 
 
 def stacked(condition: Condition, seeds: Sequence[int], split: Split, device: torch.device | str) -> Dataset:

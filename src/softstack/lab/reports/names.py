@@ -1,0 +1,19 @@
+"""What tasks and networks are called in reports and pages."""
+
+SHORT = ("mlp", "rnn", "gru", "lstm")  # controllers that are called by their initials
+
+
+def task(name: str) -> str:
+    """Such as "Delayed XOR"."""
+    words = name.replace("_", " ").replace("xor", "XOR")
+    return words[0].upper() + words[1:]
+
+
+def controller(name: str) -> str:
+    """Such as "LSTM", or "linear"."""
+    return name.upper() if name in SHORT else name
+
+
+def network(controller_name: str, *, buffered: bool) -> str:
+    """Such as "buffered linear"."""
+    return f"{'buffered ' if buffered else ''}{controller(controller_name)}"

@@ -1,0 +1,51 @@
+"""A report of many networks as a page: what came out, every trial as a dot, and the numbers in a table.
+
+`softstack table` and `softstack solve` write theirs with it; a report of your own is `page` of groups.
+"""
+
+import html
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from softstack import viewer
+from softstack.lab.reports import dots
+
+
+class Numbers(NamedTuple):
+    """The table under the drawing. `kinds` are classes of its lines in viewer/report.css, or nothing."""
+
+    legend: str
+    header: Sequence[str]
+    lines: Sequence[Sequence[str]]
+    kinds: Sequence[str] = ()
+
+
+KEY = (
+    '<p class="key"><span><i class="dot"></i>a trial</span>'
+    '<span><i class="range ours"></i>our least, median and most</span>'
+    '<span><i class="range paper"></i>the paper\'s</span></p>'
+)
+
+
+def page(title: str, lead: str, groups: Sequence[dots.Group], numbers: Numbers, stamp: str) -> str:
+    parts = [f"<p>{_plain(lead)}</p>", KEY, dots.groups(groups), _table(numbers)]
+    return viewer.report(title, "\n".join(parts), stamp=stamp.replace("`", ""))
+
+
+def _table(numbers: Numbers) -> str:
+    head = "".join(f"<th scope=col>{html.escape(name)}</th>" for name in numbers.header)
+    kinds = numbers.kinds or [""] * len(numbers.lines)
+    body = "\n".join(
+        f'<tr class="{kind}">' + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>"
+        for line, kind in zip(numbers.lines, kinds, strict=True)
+    )
+    return (
+        f'<section class="panel"><h2>In numbers</h2><p>{_plain(numbers.legend)}</p>'
+        f'<div class="wide"><table class="numbers"><thead><tr>{head}</tr></thead>\n'
+        f"<tbody>\n{body}\n</tbody></table></div></section>"
+    )
+
+
+def _plain(text: str) -> str:
+    """Text as HTML, without the marks of Markdown."""
+    return html.escape(text.replace("`", ""))

@@ -1,0 +1,143 @@
+"""The gallery: what is said of each network holds, in Python and in the page."""
+
+import json
+import re
+
+import pytest
+import torch
+
+from browser import needs_chromium
+from softstack.lab import tasks
+from softstack.lab.reports import figures, gallery
+from softstack.lab.runs import store
+from softstack.lab.training.conditions import TABLE_1
+
+INPUTS = json.loads((gallery.EXHIBITS / "inputs.json").read_text())
+LISTED = {exhibit.name: exhibit for exhibit in gallery.LISTED}
+
+
+def wrong(seen):
+    """The positions at which a network says something else than the target."""
+    pairs = zip(seen.predicted, seen.example.target, strict=True)
+    return [j for j, (says, target) in enumerate(pairs) if target is not None and says != target]
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_one_input_is_right_and_the_other_breaks_it(name):
+    run = store.load(gallery.EXHIBITS / name)
+    network, task = store.network(run), tasks.find(run.condition.task)
+    right = figures.observe(network, run.condition, INPUTS[name]["right"].split())
+    assert wrong(right) == [] and any(right.example.target)
+    symbols = INPUTS[name]["wrong"].split()
+    assert tasks.typed(task, tuple(symbols)).left is None  # it is a string of the task
+    if len(symbols) <= 300:  # longer ones in the page, below
+        assert wrong(figures.observe(network, run.condition, symbols))
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_what_is_said_is_two_sentences_and_the_verdict_is_the_tests(name):
+    exhibit, run = LISTED[name], store.load(gallery.EXHIBITS / name)
+    assert len(re.findall(r"\.(?= [A-Z]|$)", exhibit.look)) == 2
+    assert exhibit.works == (run.result["test"] > 0.99)
+    assert re.fullmatch(r"[0-9a-f]{12}", run.provenance["commit"]), "made from code that was not committed"
+
+
+def test_each_of_the_papers_networks_is_there():
+    """All 18 rows, trials that use their stack, and one that was compiled; nothing lies about."""
+    conditions = [store.load(gallery.EXHIBITS / e.name).condition for e in gallery.LISTED if e.way == "paper"]
+    assert set(conditions) == set(TABLE_1)
+    ways = [exhibit.way for exhibit in gallery.LISTED]
+    assert ways.count("solved") == 4 and ways.count("compiled") == 1
+    assert {path.name for path in gallery.EXHIBITS.iterdir()} == {*LISTED, "inputs.json"}
+    assert set(INPUTS) == set(LISTED)
+
+
+def test_what_is_said_of_some_stacks_is_so():
+    """Strengths that the sentences name, on the inputs that are given."""
+
+    def seen(name, which="right"):
+        run = store.load(gallery.EXHIBITS / name)
+        return figures.observe(store.network(run), run.condition, INPUTS[name][which].split())
+
+    def at(observed, symbol):
+        places = [t for t, fed in enumerate(observed.fed) if fed == symbol]
+        return observed.trace.u[places], observed.trace.d[places]
+
+    reverser, solved = seen("reversal-linear"), seen("reversal-lstm-solved")
+    for symbol, pops, pushes in (("0", 0.2, 0.9), ("1", 0.2, 0.9), ("#", 0.9, 0.2)):
+        for strength, said in zip(at(reverser, symbol), (pops, pushes), strict=True):
+            torch.testing.assert_close(strength, torch.full_like(strength, said), rtol=0, atol=0.1)
+        for strength, said in zip(at(solved, symbol), (pops, pushes), strict=True):
+            torch.testing.assert_close(strength, torch.full_like(strength, round(said)), rtol=0, atol=0.02)
+    halves, calculator = seen("parenthesis-linear-solved"), seen("formula-linear-solved")
+    assert all(abs(float(at(halves, s)[1].mean()) - 0.5) < 0.05 for s in "([")
+    assert all(abs(float(at(halves, s)[0].mean()) - 0.5) < 0.1 for s in ")]")
+    assert all(float(at(calculator, s)[0].min()) > 0.9 for s in "&|" if s in calculator.fed)
+    for ignoring in ("parenthesis-lstm", "formula-lstm", "agreement-lstm", "xor-lstm"):
+        trace = seen(ignoring).trace
+        assert float(trace.u.max() - trace.u.min()) < 0.2 and float(trace.d.max() - trace.d.min()) < 0.2
+    doomed = seen("delayed-xor-linear", "wrong")
+    assert float(doomed.trace.d[1:].max()) < 0.1 < float(doomed.trace.d[0])
+
+
+def test_the_command_writes_one_page_and_copies_run_directories(softstack, tmp_path):
+    code, out, _ = softstack("gallery", "--no-open", "--runs", "mine")
+    assert (code, out) == (0, "Run directories: mine\nWritten: gallery.html\n")
+    assert (tmp_path / "gallery.html").stat().st_size < 1_000_000
+    assert softstack("evaluate", "mine/reversal-linear", "--split", "dev")[0] == 0
+    code, _, said = softstack("gallery", "--no-open", "--runs", "mine")
+    assert code == 2 and "is there already" in said
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    file = tmp_path_factory.mktemp("gallery") / "gallery.html"
+    file.write_text(gallery.page(), encoding="utf-8")
+    return file
+
+
+@needs_chromium
+def test_in_the_page_too(browser, file):
+    """Each network on both of its inputs, the longest too."""
+    page = browser.new_page()
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(file.as_uri())
+    page.wait_for_function("softstack && softstack.page.panels[0].run")
+    counts = page.evaluate(
+        """() => softstack.page.data.gallery.map((exhibit, k) => {
+          const network = softstack.page.data.networks[k], task = softstack.page.data.tasks[network.task];
+          return ["right", "wrong"].map((which) => {
+            const { right, scored: all } = scored(network, task, example(task, exhibit[which].split(" ")));
+            return all - right;
+          });
+        })"""
+    )
+    assert [errs == 0 for errs, _ in counts] == [True] * len(LISTED)
+    assert [errs > 0 for _, errs in counts] == [True] * len(LISTED)
+    page.close()
+    assert not errors
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [390, 1280])
+def test_an_exhibit_is_chosen_read_and_broken(browser, file, width):
+    page = browser.new_page(viewport={"width": width, "height": 844})
+    page.goto(file.as_uri())
+    page.wait_for_function("softstack && softstack.page.panels[0].run")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator(".shelf h2").all_inner_texts() == [
+        "Reversal", "XOR", "Delayed XOR", "Parenthesis", "Formula", "Agreement"
+    ]  # fmt: skip
+    assert page.locator("#panels .panel").count() == 1
+    page.click(".shelf:has-text('Delayed XOR') button")
+    exhibit = LISTED["delayed-xor-linear"]
+    assert exhibit.look in page.inner_text("#exhibit")
+    assert page.input_value("#input") == INPUTS[exhibit.name]["right"]
+    if width == 390:  # what was chosen is in view
+        assert 0 <= page.locator("#exhibit").bounding_box()["y"] < 844
+    page.click("#exhibit .wrong")
+    assert page.input_value("#input") == INPUTS[exhibit.name]["wrong"]
+    page.evaluate("softstack.go(1e9)")
+    assert page.locator(".tape td.wrong").count() == 1
+    page.close()
