@@ -287,6 +287,16 @@ def test_machines_are_compared_where_something_is_scored():
     assert solved.difference(exact, talks, task)[0] is None  # what it says where nothing is scored is its own
 
 
+def test_machines_are_compared_on_strings_of_the_task_alone():
+    """Brackets of which one encloses two: the exact machine reads them, but the task has no such string."""
+    task = tasks.find("parenthesis")
+    exact = tasks.machine_of(task)
+    assert len(transduced(exact, tuple("(()("))) == 4
+    assert tuple("(()(") not in solved._beginnings(task.grammar)
+    assert tuple("()((") in solved._beginnings(task.grammar)
+    assert tuple("[([])]") in solved._beginnings(task.grammar)
+
+
 def test_the_study_changes_one_number_at_a_time():
     cells = study.cells(["parenthesis"])
     base = replace(recipes.solve(Condition("parenthesis")), restarts=1, halvings=0, hidden_noise=study.NOISE)

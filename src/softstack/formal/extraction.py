@@ -1,8 +1,11 @@
 """From what a network was seen to do, its strengths rounded, to a PDT that does the same.
 
 States and pushed vectors are put into groups. A *key*, what the controller has before it, is a state, a
-symbol at the front of the input and one on top of the stack; what the network most often did at a key becomes
-a row of a table, and rows become rules once states have been merged (`merging.py`).
+symbol at the front of the input and what a read sees of the stack; what the network most often did at a key
+becomes a row of a table, and rows become rules once states have been merged (`merging.py`).
+
+Strengths are whole, or multiples of a part of 1, such as halves. A stack is then a pile of parts, each of one
+symbol, and a read sees as many of them as make 1. `machine` is for whole strengths, `parts.py` for others.
 """
 
 from collections import Counter, defaultdict
@@ -17,17 +20,17 @@ from softstack.formal.transducer import BOTTOM, Rule, Transducer
 
 END = ""  # no input is left
 START = 0  # the state before any step
-EMPTY = -1  # nothing on the stack, or nothing pushed
 
-Key = tuple[int, str, int]  # state, symbol at the front of the input, symbol on top of the stack
+Symbols = tuple[int, ...]
+Key = tuple[int, str, Symbols]  # state, symbol at the front of the input, what a read sees, nearest first
 
 
 class Seen(NamedTuple):
-    """One string's run, step by step, every strength 0 or 1."""
+    """One string's run, step by step. Pops and pushes count parts of 1; other strengths are 0 or 1."""
 
     x: Sequence[str]  # the symbol at the front of the input, or END
-    pop: NDArray[np.bool_]
-    push: NDArray[np.bool_]
+    pop: NDArray[np.int64]
+    push: NDArray[np.int64]
     take: NDArray[np.bool_]
     give: NDArray[np.bool_]
     v: Points  # (steps, m) what is pushed where `push` is set
@@ -39,8 +42,8 @@ class Seen(NamedTuple):
 class Act(NamedTuple):
     """What a step does but for what it writes."""
 
-    pop: bool
-    push: int  # a symbol, or EMPTY
+    pop: int
+    push: Symbols  # the last ends on top
     take: bool
     give: bool
 
@@ -57,11 +60,13 @@ class Row(NamedTuple):
 Table = dict[Key, Row]
 
 
-def tabulate(seen: Sequence[Seen], states: Points | None, symbols: Points | None) -> tuple[Table, float]:
+def tabulate(
+    seen: Sequence[Seen], states: Points | None, symbols: Points | None, parts: int = 1
+) -> tuple[Table, float]:
     """What is most often done at each key, and the share of steps that did just that.
 
     `states` and `symbols` are centres of groups; state 0 is the start, and state k + 1 the group k. Without
-    centres all states are one, or the stack is left out.
+    centres all states are one, or the stack is left out. A read sees so many `parts`.
     """
     acts: dict[Key, Counter[tuple[Act, int]]] = defaultdict(Counter)
     writes: dict[Key, Counter[tuple[bool, str]]] = defaultdict(Counter)
@@ -71,21 +76,19 @@ def tabulate(seen: Sequence[Seen], states: Points | None, symbols: Points | None
     for run in seen:
         begin, end = end, end + len(run.x)
         after = [START] * len(run.x) if all_after is None else all_after[begin:end].tolist()
-        pushed = [EMPTY] * len(run.x) if all_pushed is None else all_pushed[begin:end].tolist()
+        pushed = [START] * len(run.x) if all_pushed is None else all_pushed[begin:end].tolist()
         stack: list[int] = []
         state = START
         for t, x in enumerate(run.x):
-            key = (state, x, stack[-1] if stack else EMPTY)
-            pops, gives = bool(run.pop[t]) and bool(stack), bool(run.give[t])
-            pushes = bool(run.push[t]) and symbols is not None
-            act = Act(pops, pushed[t] if pushes else EMPTY, bool(run.take[t]), gives)
+            key = (state, x, tuple(stack[: -parts - 1 : -1]))
+            pops, gives = min(int(run.pop[t]), len(stack)), bool(run.give[t])
+            pushes = 0 if symbols is None else int(run.push[t])
+            act = Act(pops, (pushed[t],) * pushes, bool(run.take[t]), gives)
             acts[key][act, after[t]] += 1
             if gives:
                 writes[key][bool(run.scored[t]), run.write[t]] += 1
-            if pops:
-                stack.pop()
-            if pushes:
-                stack.append(pushed[t])
+            del stack[len(stack) - pops :]
+            stack += act.push
             state = after[t]
     table: Table = {}
     for key, counts in acts.items():
@@ -100,15 +103,14 @@ def tabulate(seen: Sequence[Seen], states: Points | None, symbols: Points | None
 
 
 def machine(table: Table, start: int = START, blank: str = "") -> Transducer:
-    """The rules of a table. Rows that do nothing where no input is left are a buffered network's waiting;
-    those that do nothing with a symbol are where it is stuck. What nobody asked for is written as `blank`,
-    where one is given."""
-    if blank:
-        table = {k: r if r.asked or not r.act.give else r._replace(write=blank) for k, r in table.items()}
-    order = _reached(table, start)
+    """The rules of a table of whole strengths. Rows that do nothing where no input is left are a buffered
+    network's waiting; those that do nothing with a symbol are where it is stuck. What nobody asked for is
+    written as `blank`, where one is given."""
+    table = blanked(table, blank)
+    order = reached(table, start)
     names = {state: f"q{k}" for k, state in enumerate(order)}
-    symbols = sorted({row.act.push for row in table.values()} | {top for _, _, top in table} - {EMPTY})
-    letters = {s: _letter(k) for k, s in enumerate(s for s in symbols if s != EMPTY)} | {EMPTY: BOTTOM}
+    symbols = sorted({row.act.push for row in table.values()} | {top for _, _, top in table} - {()})
+    letters = {s: letter(k) for k, s in enumerate(s for s in symbols if s)} | {(): BOTTOM}
     rules: list[Rule] = []
     dead = _dead(table)
     for state in order:
@@ -128,10 +130,17 @@ def machine(table: Table, start: int = START, blank: str = "") -> Transducer:
     return Transducer(names[start], rules)
 
 
-def _quiet(state: int, rows: Mapping[tuple[str, int], Row], dead: set[int]) -> dict[int, Row]:
+def blanked(table: Table, blank: str) -> Table:
+    """The table that says `blank`, where one is given, at every key at which nobody asked."""
+    if not blank:
+        return table
+    return {k: r if r.asked or not r.act.give else r._replace(write=blank) for k, r in table.items()}
+
+
+def _quiet(state: int, rows: Mapping[tuple[str, Symbols], Row], dead: set[int]) -> dict[Symbols, Row]:
     """The tops at which a state makes an ε-move: it takes nothing, whatever the input is, and does something.
     To stay, waiting for input, is nothing, and so is to go where nothing is ever done."""
-    by_top: dict[int, Row] = {}
+    by_top: dict[Symbols, Row] = {}
     for top in sorted({top for _, top in rows}):
         own = [row for (_, t), row in rows.items() if t == top]
         moves = [row for row in own if not (_still(row) and row.next in {state, *dead})]
@@ -149,7 +158,7 @@ def _alike(rows: Collection[Row]) -> bool:
 
 
 def _still(row: Row) -> bool:
-    return row.act == Act(pop=False, push=EMPTY, take=False, give=False)
+    return row.act == Act(pop=0, push=(), take=False, give=False)
 
 
 def _dead(table: Table) -> set[int]:
@@ -159,16 +168,22 @@ def _dead(table: Table) -> set[int]:
 
 
 def _rule(
-    names: Mapping[int, str], letters: Mapping[int, str], state: int, x: str, top: int | None, row: Row
+    names: Mapping[int, str],
+    letters: Mapping[Symbols, str],
+    state: int,
+    x: str,
+    top: Symbols | None,
+    row: Row,
 ) -> Rule:
-    pushed = () if row.act.push == EMPTY else (letters[row.act.push],)
+    pushed = (letters[row.act.push],) if row.act.push else ()
     pop = "" if top is None else letters[top]
     kept = (pop,) if pop and not row.act.pop else ()
     write = (row.write,) if row.act.give and row.write else ()
     return Rule(names[state], x, pop, names[row.next], write, (*kept, *pushed))
 
 
-def _reached(table: Table, start: int) -> list[int]:
+def reached(table: Table, start: int) -> list[int]:
+    """The states of a table, as they are reached from its start."""
     order = [start]
     for state in order:  # grows as it is read
         order += dict.fromkeys(
@@ -177,5 +192,5 @@ def _reached(table: Table, start: int) -> list[int]:
     return order
 
 
-def _letter(k: int) -> str:
+def letter(k: int) -> str:
     return chr(ord("A") + k) if k < 26 else f"S{k}"

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from softstack.formal.extraction import START, Row, Table
+from softstack.formal.extraction import START, Row, Symbols, Table
 
-Rows = dict[tuple[str, int], Row]  # by symbol at the front and top of the stack
+Rows = dict[tuple[str, Symbols], Row]  # by symbol at the front and top of the stack
 
 
 def merged(table: Table, evidence: int = 0) -> Table:

@@ -62,6 +62,15 @@ def hardened(memory: Memory, thresholds: Mapping[str, float] | None = None) -> E
     return _on_strengths(memory, harden)
 
 
+def in_parts(memory: Memory, parts: int) -> Edit:
+    """Strengths made the nearest multiples of a part of 1: with 2, of a half."""
+
+    def round_to_parts(name: str, head: Head, part: Tensor) -> Tensor:
+        return (parts * part).round() / parts if isinstance(head, Strength) else head.hardened(part)
+
+    return _on_strengths(memory, round_to_parts)
+
+
 def steeper(memory: Memory, factor: float) -> Edit:
     """Strengths as if their pre-activations were `factor` times as large."""
 

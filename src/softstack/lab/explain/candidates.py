@@ -11,6 +11,7 @@ from softstack.formal.clusters import Points, farthest_first, grouped
 from softstack.formal.extraction import Seen, machine, tabulate
 from softstack.formal.merging import merged
 from softstack.formal.minimal import minimised
+from softstack.formal.parts import machine_in_parts
 from softstack.formal.transducer import Transducer
 from softstack.lab.explain.fidelity import Agreement, agreement, said_by
 from softstack.lab.tasks.data import Example
@@ -30,9 +31,12 @@ class Limits(NamedTuple):
     symbols: int
     stack: bool
     every_position: bool
+    parts: int = 1  # of 1, that strengths are multiples of
 
     def hold(self, pdt: Transducer) -> bool:
-        return len(pdt.states) <= self.states and len(pdt.stack_symbols) - 1 <= self.symbols
+        """A symbol that stands for several parts counts as a part of a symbol."""
+        most = self.symbols * self.parts
+        return len(pdt.states) <= self.states and len(pdt.stack_symbols) - 1 <= most
 
 
 class Candidate(NamedTuple):
@@ -80,12 +84,15 @@ def best_candidate(
 def _candidates(seen: Sequence[Seen], limits: Limits, blank: str) -> Iterable[tuple[Transducer, float]]:
     """Machines from each grouping, with the share of steps that they account for; coarse ones first."""
     for of_states, of_symbols in _groupings(seen, limits):
-        table, consistent = tabulate(seen, of_states, of_symbols)
+        table, consistent = tabulate(seen, of_states, of_symbols, limits.parts)
         for evidence in (16, 8, 4, 2, 1):  # what has most in common is merged first
             table = merged(table, evidence)
         for small in (merged(table), table):  # with merges that nothing speaks for, and without
             try:
-                pdt = machine(small, blank=blank)
+                if limits.parts == 1:
+                    pdt = machine(small, blank=blank)
+                else:
+                    pdt = machine_in_parts(small, limits.parts, blank=blank)
                 bound(pdt)
             except BadInput:
                 continue  # no rules from its start, or ε-moves without end
@@ -96,7 +103,7 @@ def _groupings(seen: Sequence[Seen], limits: Limits) -> Iterable[tuple[Points | 
     """Centres for states and for symbols: where points fall into groups by themselves, those; else more and
     more groups, few first. The first of all leaves the stack out."""
     states = np.concatenate([run.h for run in seen])
-    vectors = np.concatenate([run.v[run.push] for run in seen])
+    vectors = np.concatenate([run.v[run.push > 0] for run in seen])
     of_states: list[Points | None] = [None] if not states.shape[1] else list(_choices(states, FEW))
     of_symbols: list[Points | None] = [None]
     if limits.stack and len(vectors):

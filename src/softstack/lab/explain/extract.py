@@ -1,9 +1,9 @@
 """From a network to the pushdown transducer that it computes, and how well that explains it.
 
-Strengths are made whole, so that the stack holds whole vectors; vectors and controller states are put into
-groups; transitions are read off, merged and minimised (`formal`). Strings on which the machine differs from
-the network are returned to the table, until none is found among as many new ones as make it likely that there
-are few.
+Strengths are made whole, or multiples of a half, a third or a quarter, so that the stack holds whole parts of
+vectors; vectors and controller states are put into groups; transitions are read off, merged and minimised
+(`formal`). Strings on which the machine differs from the network are returned to the table, until none is
+found among as many new ones as make it likely that there are few.
 """
 
 from collections.abc import Sequence
@@ -125,12 +125,12 @@ def extract(
         )
         return Extraction(None, False, hardening, 0.0, 0, [], None, sentence)
     changed = [effect.share for effect in use(network, condition, seed).effects.values()]
-    limits = Limits(states, symbols, max(changed, default=0.0) > HARDLY, every_position)
+    limits = Limits(states, symbols, max(changed, default=0.0) > HARDLY, every_position, hardening.parts)
     seen: list[Seen] = []
     held = _strings(condition, rng, strings // 2 + 1, every_position)
     agreed = 0
     for repeat in range(ROUNDS):
-        seen += observe(network, condition, sample, every_position, hardening.thresholds)
+        seen += observe(network, condition, sample, every_position, hardening)
         best, larger = best_candidate(seen, held, outputs(network, condition, held), limits, task.padding)
         choice = best or larger
         if choice is None or choice.agreement.strings.value < WORTH:
@@ -167,6 +167,9 @@ def extract(
     scores, counterexample = measured(network, condition, pdt, rng, strings // 2 + 1, every_position)
     explained = all(s.fidelity.value >= EXPLAINS for s in scores if s.factor <= 2)
     sentence = _sentence(best, larger, explained, scores, limits, agreed)
+    if explained and limits.parts > 1:
+        parts = limits.parts
+        sentence += f" Its strengths are multiples of 1/{parts}: it reads the {parts} nearest parts at once."
     return Extraction(pdt, explained, hardening, best.consistent, agreed, scores, counterexample, sentence)
 
 

@@ -14,6 +14,7 @@ does with its stack (`swaps.py`), and whether the machine that is read off it do
 import json
 import multiprocessing
 from collections.abc import Sequence
+from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 from statistics import median
@@ -22,7 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from softstack.formal.grammar import Grammar
 from softstack.formal.running import transduced
+from softstack.formal.sampling import count_strings, enumerate_strings
 from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
 from softstack.lab.explain.diagnosis import accuracy_at
@@ -38,7 +41,8 @@ from softstack.words import counted
 
 Line = dict[str, Any]
 Word = tuple[str, ...]
-WORDS = 20_000  # strings that are tried on two machines
+WORDS = 20_000  # strings that are tried on two machines,
+LONGEST = 12  # of at most so many symbols
 FACTORS = {10: 100, 50: 20}  # strings, by how many times they are as long as those of the training
 TITLE = "How to make a controller use its stack"
 SOLVED = 0.995  # a trial that scores this has solved its task
@@ -80,19 +84,39 @@ def _machine(run: store.Run, network: Any) -> Line:
 
 
 def difference(exact: Transducer, machine: Transducer, task: Task) -> tuple[Word | None, int]:
-    """A shortest string on which a machine does not say what is scored, and the length up to which every
-    string that the task's own machine reads was tried: as many as WORDS in all."""
+    """A shortest beginning of the task's strings to which a machine does not say what is scored, and the
+    length up to which every one was tried: as many as WORDS in all. What a task without a grammar asks for is
+    all that its own machine reads."""
+    grammar: Grammar | None = getattr(task, "grammar", None)
+    begins = None if grammar is None else _beginnings(grammar)
     words: list[Word] = [()]
     tried = length = 0
-    while words and tried + len(words) * len(task.inputs) <= WORDS:
+    while words and tried + len(words) * len(task.inputs) <= WORDS and length < LONGEST:
         longer = [(*word, symbol) for word in words for symbol in task.inputs]
-        words = [word for word in longer if len(transduced(exact, word)) == len(word)]
+        words = [
+            word
+            for word in longer
+            if (len(transduced(exact, word)) == len(word) if begins is None else word in begins)
+        ]
         for word in words:
             pairs = zip_longest(said_by(exact, word), said_by(machine, word))
             if any(right != said for right, said in pairs if right not in (None, task.padding)):
                 return word, len(word)
         tried, length = tried + len(longer), length + 1
     return None, length
+
+
+@cache
+def _beginnings(grammar: Grammar) -> frozenset[Word]:
+    """The beginnings, of up to LONGEST symbols, of all strings of a depth that has at least WORDS of them."""
+    depth = 2
+    while count_strings(grammar, depth) < WORDS:
+        depth += 1
+    return frozenset(
+        string[:end]
+        for string in enumerate_strings(grammar, depth)
+        for end in range(1, min(LONGEST, len(string)) + 1)
+    )
 
 
 def rows(root: Path, wanted: Sequence[Row], seeds: Sequence[int], processes: int) -> list[Line]:

@@ -1,0 +1,71 @@
+"""A PDT from a table whose strengths are parts of 1, such as halves.
+
+The network's stack is a pile of parts, and a read sees the nearest of them, k parts that make 1. A PDT sees
+one symbol. So each of its stack symbols stands for a part *and* for those beneath it, as far as a read
+reaches: with halves, the parts c, b, a, pushed in this order, are the symbols (c), (b c), (a b). To push a
+part z onto them is to push (z a); to pop a part is to pop a symbol. A part that is popped and pushed again
+stays where it is. To pop several takes ε-moves.
+"""
+
+from softstack.formal.extraction import START, Row, Symbols, Table, blanked, letter, reached
+from softstack.formal.transducer import BOTTOM, Rule, Transducer
+
+
+def machine_in_parts(table: Table, parts: int, start: int = START, blank: str = "") -> Transducer:
+    """The rules of a table in which every step takes a symbol and gives one."""
+    table = blanked(table, blank)
+    names = {state: f"q{k}" for k, state in enumerate(reached(table, start))}
+    tops: dict[Symbols, None] = {seen: None for _, _, seen in table} | {(): None}
+    rules: list[Rule] = []
+    pending: dict[tuple[int, Symbols, int], str] = {}  # states in which parts are popped by ε-moves
+
+    def pile(seen: Symbols, pushed: Symbols) -> tuple[str, ...]:
+        """The symbols of parts that are pushed onto these."""
+        symbols: list[Symbols] = []
+        for part in pushed:
+            seen = (part, *seen)[:parts]
+            symbols.append(seen)
+        tops.update(dict.fromkeys(symbols))
+        return tuple(map(_name, symbols))
+
+    def popping(row: Row, pops: int, pushed: Symbols) -> str:
+        key = row.next, pushed, pops
+        return pending.setdefault(key, f"{names[row.next]}-{pops}-{''.join(map(letter, pushed))}")
+
+    for (state, x, seen), row in table.items():
+        if state not in names or not x:
+            continue
+        pops, pushed = _net(seen, row)
+        write = (row.write,) if row.write else ()
+        head = names[state], x, _name(seen)
+        if not pops:
+            rules.append(Rule(*head, names[row.next], write, (_name(seen), *pile(seen, pushed))))
+        elif pops == 1:
+            rules.append(Rule(*head, names[row.next], write, pile(seen[1:], pushed)))
+        else:
+            for left in range(1, pops):
+                popping(row, left, pushed)
+            rules.append(Rule(*head, popping(row, pops - 1, pushed), write, ()))
+    for seen in list(tops) if pending else ():
+        for part in {part for top in tops for part in top}:
+            tops[(part, *seen)[:parts]] = None  # what may lie under what was seen
+    for (following, pushed, pops), name in list(pending.items()):
+        for seen in [top for top in list(tops) if top]:
+            if pops == 1:
+                rules.append(Rule(name, "", _name(seen), names[following], (), pile(seen[1:], pushed)))
+            else:
+                rules.append(Rule(name, "", _name(seen), pending[following, pushed, pops - 1], (), ()))
+    return Transducer(names[start], rules)
+
+
+def _net(seen: Symbols, row: Row) -> tuple[int, Symbols]:
+    """How many parts a row pops, and what it pushes, without those that are put back where they were."""
+    pops, pushed = row.act.pop, row.act.push
+    while pops and pushed and seen[pops - 1] == pushed[0]:
+        pops, pushed = pops - 1, pushed[1:]
+    return pops, pushed
+
+
+def _name(seen: Symbols) -> str:
+    """The stack symbol of these parts."""
+    return "".join(map(letter, seen)) or BOTTOM
