@@ -64,6 +64,14 @@ def test_graphed_steps(controller, buffered):
     agree(condition, Graphed, "cuda")
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+def test_graphed_steps_of_a_memory_without_a_kernel():
+    condition = Condition("reversal", "mlp", "stack", **SIZES)
+    population, strings = Population(condition, [0, 1], "cuda"), torch.arange(5, device="cuda").repeat(2, 1)
+    assert population.kernel == "reference" and type(fastest(population, strings)) is Graphed
+    agree(condition, fastest, "cuda")
+
+
 def test_the_step_that_fits_is_taken():
     strings = torch.arange(5).repeat(2, 1)
     population = Population(Condition("reversal", "lstm", "stack", **SIZES), [0, 1])

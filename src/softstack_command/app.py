@@ -35,6 +35,10 @@ COMMANDS = {  # where it is, and the first line of its docstring
     "table": ("table:table", "Reproduce the paper's Table 1, side by side with the paper's own numbers."),
     "solve": ("solve:solve", "Train controllers so that they use their stacks, and show that they do."),
     "study": ("study:study", "Find out what that recipe depends on, one of its numbers at a time."),
+    "suite": (
+        "suite:suite",
+        "Compare memories: each with each controller on each task, with the recipe of `solve` and without.",
+    ),
     "figures": (
         "figures:figures",
         "Draw the paper's Figures 5 and 6: five networks, each on the input that the paper shows.",
@@ -81,6 +85,7 @@ WITH_WORKERS = (
     "sweep",
     "table",
     "solve",
+    "suite",
     "transducers",
     "figures",
 )  # these train in local workers, unless told otherwise

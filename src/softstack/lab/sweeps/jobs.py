@@ -40,10 +40,13 @@ def train_missing(
     where: str,
     name: str = "trials",
     say: Say = silent,
+    *,
+    together: bool = False,
 ) -> int:
-    """Train the trials that `root` does not have, all of them: how many those were."""
+    """Train the trials that `root` does not have, all of them: how many those were. See `blocks` for
+    `together`."""
     sweep = Sweep(name, tuple(conditions), tuple(seeds))
-    outcome = run_sweep(root, sweep, Engine(where), say)
+    outcome = run_sweep(root, sweep, Engine(where), say, together=together)
     if outcome.failed:
         blocks, records = counted(len(outcome.failed), "block"), ", ".join(map(str, outcome.failed))
         raise BadInput(f"{blocks} of trials failed: see {records}")
@@ -56,6 +59,8 @@ def run_sweep(
     engine: Engine,
     say: Say = silent,
     sink: Callable[[store.Run], None] | None = None,
+    *,
+    together: bool = False,
 ) -> Outcome:
     """Train what `root` does not have of a sweep. What fails is recorded, and the rest goes on."""
     workers.check(engine)
@@ -84,7 +89,7 @@ def run_sweep(
                 counts.epoch(unit, epoch, training)
                 show()
 
-            for ended in run(blocks(left, engine), engine, root, progress, say):
+            for ended in run(blocks(left, engine, together=together), engine, root, progress, say):
                 counts.end(ended)
                 show()
                 if isinstance(ended, Failure):
@@ -118,18 +123,25 @@ def missing(root: Path, condition: Condition, seeds: Sequence[int]) -> tuple[int
     return tuple(seed for seed in seeds if not store.finished(root, condition, seed))
 
 
-def blocks(left: dict[Condition, tuple[int, ...]], engine: Engine) -> list[Unit]:
+def blocks(left: dict[Condition, tuple[int, ...]], engine: Engine, *, together: bool = False) -> list[Unit]:
     """Work in pieces: large enough to train well together, and smaller towards the end, so that all workers
-    come to it at about the same time."""
+    come to it at about the same time.
+
+    On a CPU a trial without a kernel trains alone, for its last bits depend on who is beside it. With
+    `together` that is put up with: what a step costs there hardly depends on how many it is for.
+    """
     where = "cuda" if torch.cuda.is_available() else "cpu"
     count = engine.workers or (os.cpu_count() or 1 if engine.where in ("local", "inline") else 8)
     after = sum(map(len, left.values()))
     units = []
     for condition, seeds in left.items():
-        alone = where == "cpu" and not exact(condition)
+        kernel = exact(condition)
         while seeds:
-            size = 1 if alone else min(BLOCKS[where], max(LEAST, math.ceil(after / (4 * count))))
-            size = max(1, size // condition.restarts)
+            if kernel or (where == "cuda" and not together):
+                size = min(BLOCKS[where], max(LEAST, math.ceil(after / (4 * count))))
+                size = max(1, size // condition.restarts)
+            else:
+                size = len(seeds) if together else 1
             units.append(Unit(condition, seeds[:size]))
             after -= len(units[-1].seeds)
             seeds = seeds[size:]

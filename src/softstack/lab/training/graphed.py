@@ -7,10 +7,21 @@ from softstack.lab.training.population import Population
 
 
 def why_not(population: Population) -> str:
-    """Why this step does not fit a population; "" where it does."""
-    if population.optimiser.vectors.is_cuda and population.kernel == "gpu":
-        return ""
-    return f"on {population.optimiser.vectors.device}, the backend of the network is {population.kernel}"
+    """Why this step does not fit a population; "" where it does. A memory without a kernel is captured too:
+    its many small launches gain the most."""
+    device = population.optimiser.vectors.device
+    return "" if device.type == "cuda" else f"there are no CUDA graphs on {device}"
+
+
+def captured(population: Population, strings: Tensor) -> "Graphed | None":
+    """The step as a graph; None where it cannot be captured, as that of a memory which looks at its numbers
+    in Python."""
+    try:
+        return Graphed(population, strings)
+    except RuntimeError as error:
+        if "captur" not in str(error):
+            raise
+        return None
 
 
 class Graphed:
@@ -25,15 +36,17 @@ class Graphed:
         before = [x.detach().clone() for x in changed]
         aside = torch.cuda.Stream()
         aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):
-            population.update(self.strings)  # compiles what has to be compiled, and allocates
-        torch.cuda.current_stream().wait_stream(aside)
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
-            self.losses = population.update(self.strings)
-        with torch.no_grad():
-            for x, was in zip(changed, before, strict=True):
-                x.copy_(was)
+        try:
+            with torch.cuda.stream(aside):
+                population.update(self.strings)  # compiles what has to be compiled, and allocates
+            torch.cuda.current_stream().wait_stream(aside)
+            self.graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.graph):
+                self.losses = population.update(self.strings)
+        finally:
+            with torch.no_grad():
+                for x, was in zip(changed, before, strict=True):
+                    x.copy_(was)
 
     def __call__(self, strings: Tensor) -> Tensor:
         self.strings.copy_(strings)

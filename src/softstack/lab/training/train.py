@@ -169,8 +169,8 @@ def fastest(population: Population, strings: Tensor) -> Step:
     """What takes steps on batches like `strings`: a twin of Population.step where one fits."""
     if not native.why_not(population):
         return native.Native(population, strings)
-    if not graphed.why_not(population):
-        return graphed.Graphed(population, strings)
+    if not graphed.why_not(population) and (step := graphed.captured(population, strings)):
+        return step
     return population.step
 
 

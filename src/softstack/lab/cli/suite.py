@@ -1,0 +1,116 @@
+"""`softstack suite`."""
+
+import os
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.table import Table
+
+from softstack.controllers import CONTROLLERS
+from softstack.errors import BadInput, unknown
+from softstack.lab import tasks as known
+from softstack.lab.cli.options import Whole, at_least_one
+from softstack.lab.cli.screen import say, wide
+from softstack.lab.reports import suite as report
+from softstack.lab.reports import suite_page, table1
+from softstack.lab.runs import store
+from softstack.lab.sweeps.jobs import train_missing
+from softstack.lab.training import suite as plan
+from softstack.memory import MEMORIES
+
+Names = Annotated[list[str] | None, Parameter(consume_multiple=True)]
+
+
+def suite(
+    *,
+    tasks: Names = None,
+    memories: Names = None,
+    controllers: Names = None,
+    recipe: Names = None,
+    trials: Whole = plan.TRIALS,
+    steps: Whole = plan.STEPS,
+    restarts: Whole = plan.RESTARTS,
+    out: Path = Path("runs/suite"),
+    engine: str = "local",
+) -> None:
+    """Compare memories: each with each controller on each task, with the recipe of `solve` and without.
+
+    Trains every cell in several trials, scores them on strings as long as those of the training and 2, 5 and
+    10 times as long, measures what a step costs, and writes suite.html, which sorts and filters, .md and
+    .json under `--out`. Stop it at any time and run it again: finished trials are kept. docs/suite.md tells
+    what comes out.
+
+    softstack suite --tasks reversal --controllers lstm --trials 2 --steps 500     a minute or two
+    softstack suite --plugin mine.py --memories mine stack                         a memory of your own
+
+    Trials of a memory without a kernel train together, so that their last bits depend on how many there are.
+
+    Parameters
+    ----------
+    tasks
+        names from `softstack tasks`; those of docs/suite.md if not given
+    memories
+        stack, queue, none and others; all that are known if not given, those of plugins included
+    controllers
+        linear, rnn, gru and lstm if not given
+    recipe
+        solve: as `softstack solve` trains; plain: as the paper does; both if not given
+    trials
+        how many for each cell, with seeds 0, 1, ...
+    steps
+        of training, with 10 strings each
+    restarts
+        networks of a trial, of which that of the lowest dev loss is kept
+    out
+        where run directories and reports go
+    engine
+        see `softstack table --help`
+    """
+    began = time.perf_counter()
+    budget = plan.Budget(at_least_one("--steps", steps), at_least_one("--restarts", restarts))
+    cells = plan.cells(
+        _chosen("task", tasks, known.TASKS, plan.TASKS),
+        _chosen("memory", memories, MEMORIES, MEMORIES),
+        _chosen("controller", controllers, CONTROLLERS, plan.CONTROLLERS),
+        _chosen("recipe", recipe, plan.RECIPES, plan.RECIPES),
+        budget,
+    )
+    seeds = range(at_least_one("--trials", trials))
+    conditions = [cell.condition for cell in cells]
+    trained = train_missing(out, conditions, seeds, engine, "suite", say=say, together=True)
+    rows = report.rows(out, cells, seeds)
+    devices = {
+        store.load(store.place(out, c, seed)).provenance["device"] for c in conditions for seed in seeds
+    }
+    meta = {
+        **store.provenance("cpu"),
+        "commit": table1.commits(out, conditions, seeds),
+        "device": " and ".join(sorted(devices)),
+        "trained": trained,
+        "cores": os.cpu_count(),
+        "seeds": list(seeds),
+        **budget._asdict(),
+        "seconds": round(time.perf_counter() - began, 1),
+    }
+    report.write(out, rows, meta)
+    suite_page.write(out, rows, meta)
+    screen = Table(*report.HEADER)
+    for row in rows:
+        screen.add_row(*report.line(row))
+    wide().print(screen)
+    print(report.verdict(rows))
+    print(f"Report: {out / 'suite.html'}, and .md and .json beside it")
+
+
+def _chosen(
+    what: str, names: Sequence[str] | None, accepted: Iterable[str], default: Iterable[str]
+) -> list[str]:
+    accepted = list(accepted)
+    for name in names or ():
+        if name not in accepted:
+            advice = "" if what == "recipe" else "; one of your own needs --plugin FILE.py"
+            raise BadInput(f"{unknown(what, name, accepted)}{advice}")
+    return list(dict.fromkeys(default if names is None else names))

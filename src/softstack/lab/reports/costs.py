@@ -1,0 +1,52 @@
+"""What a training step of a network costs: its time, and what it keeps in memory for its backward pass."""
+
+import time
+from statistics import median
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from softstack.lab import tasks
+from softstack.lab.tasks.data import Dataset, one_hot
+from softstack.lab.training.conditions import Condition, Network, build
+from softstack.lab.training.draws import encoded, stream
+
+REPEATS = 5
+LONG = 0.5  # seconds, above which one timing is enough
+
+
+class Cost(NamedTuple):
+    """Of a forward and a backward pass of one network on one batch of training strings, on one core."""
+
+    ms: float
+    kib: float  # tensors that autograd keeps from the forward pass to the backward pass
+
+
+def of_step(condition: Condition) -> Cost:
+    torch.manual_seed(0)
+    task, network = tasks.find(condition.task), build(condition)
+    words = task.sample(stream(0, "train"), condition.batch_size, "train")
+    data = encoded(condition, [task.example(word) for word in words], "train")
+    x = one_hot(data.x, len(task.alphabet), next(network.parameters()))
+    kept: dict[int, int] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        _pass(network, x, data)  # which also compiles what has to be compiled
+    seconds: list[float] = []
+    while len(seconds) < REPEATS and not (seconds and seconds[0] > LONG):
+        began = time.perf_counter()
+        _pass(network, x, data)
+        seconds.append(time.perf_counter() - began)
+    return Cost(1e3 * median(seconds), sum(kept.values()) / 1024)
+
+
+def _pass(network: Network, x: Tensor, data: Dataset) -> None:
+    y = network(x)[0][:, : x.shape[1]]
+    surprise = cross_entropy(y.movedim(-1, 1), data.y, reduction="none")
+    torch.autograd.grad((surprise * data.mask).sum(), [*network.parameters()], allow_unused=True)

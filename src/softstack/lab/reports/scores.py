@@ -1,0 +1,91 @@
+"""How networks are scored on strings of several lengths.
+
+A trial is scored on strings as long as those of the training, and 2, 5 and 10 times as long (`tasks.longer`),
+the same strings for every network of a task. A task that builds no strings of a length has no score there.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+
+from softstack.lab import tasks
+from softstack.lab.runs import store
+from softstack.lab.tasks import Task
+from softstack.lab.tasks.data import Dataset, Example
+from softstack.lab.training.conditions import Condition, Network
+from softstack.lab.training.draws import encoded
+from softstack.lab.training.population import Parameters, tested
+
+Line = dict[str, Any]
+FACTORS = {1: 200, 2: 100, 5: 50, 10: 50}  # strings, by how many times they are as long as in training
+STRINGS = 5_000  # what the strings are drawn by: no trial draws from it
+ROOM = 4_000_000  # networks by strings by squared length that are run at once: some memories need as much
+
+
+class Score(NamedTuple):
+    """Of a network on some strings."""
+
+    right: float  # share of the scored positions at which it is right
+    whole: float  # share of the strings in which it is right at all of them: Grefenstette et al.'s "coarse"
+    nats: float | None  # mean cross-entropy of a scored position; None for a network that diverged
+
+
+def strings(task: Task, factor: int) -> list[Example]:
+    rng = np.random.default_rng([STRINGS, factor])
+    if factor == 1:
+        return [task.example(word) for word in task.sample(rng, FACTORS[factor], "train")]
+    return tasks.longer(task, rng, FACTORS[factor], factor)
+
+
+def scores(network: Network, parameters: Parameters, condition: Condition, data: Dataset) -> list[Score]:
+    """One for each network of a population, `data` (n, T) being the same for all."""
+    letters = len(tasks.find(condition.task).alphabet)
+    P, (n, T) = len(next(iter(parameters.values()))), data.x.shape
+    rights, nats = [], []
+    for part in range(0, n, size := max(1, ROOM // max(1, P * T * T))):
+        x, target, mask = (t[part : part + size].expand(P, -1, -1) for t in data)
+        y = tested(network, parameters, x, letters)  # (P, n, T, K)
+        rights.append((y.argmax(-1) == target) | ~mask)
+        surprise = cross_entropy(y.double().movedim(-1, 1), target, reduction="none")
+        nats.append((surprise * mask).sum(2))
+    right, surprises = torch.cat(rights, 1), torch.cat(nats, 1)  # (P, n, T), (P, n)
+    scored = data.mask.sum()
+    positions = ((right & data.mask).sum((1, 2)).double() / scored).tolist()
+    wholes, means = right.all(2).double().mean(1).tolist(), (surprises.sum(1) / scored).tolist()
+    return [
+        Score(round(position, 6), round(whole, 6), float(f"{mean:.6g}") if math.isfinite(mean) else None)
+        for position, whole, mean in zip(positions, wholes, means, strict=True)
+    ]
+
+
+def trials(root: Path, condition: Condition, seeds: Sequence[int], device: str = "cpu") -> list[Line]:
+    """The trials of a cell with their scores. What was measured is kept under `root`, with digests of what it
+    was measured of."""
+    runs = [store.load(store.place(root, condition, seed)) for seed in seeds]
+    file = root / "measured" / f"{condition.name}.json"
+    digests = [store.digest((run.path / "result.json").read_bytes()) for run in runs]
+    if file.exists() and (content := json.loads(file.read_text()))["results"] == digests:
+        lines: list[Line] = content["trials"]
+        return lines
+    networks = [store.network(run).to(device) for run in runs]
+    weights = [dict(network.state_dict()) for network in networks]
+    parameters = {name: torch.stack([w[name] for w in weights]) for name in weights[0]}
+    task = tasks.find(condition.task)
+    lines = [
+        {"seed": run.seed, **{name: run.result[name] for name in ("dev", "dev_loss", "test")}} for run in runs
+    ]
+    for factor in FACTORS:
+        if examples := strings(task, factor):
+            data = Dataset(*(x.to(device) for x in encoded(condition, examples)))
+            measured = scores(networks[0], parameters, condition, data)
+            for line, score in zip(lines, measured, strict=True):
+                line[f"{factor}x"] = score._asdict()
+    file.parent.mkdir(exist_ok=True)
+    store.write(file, json.dumps({"results": digests, "trials": lines}).encode() + b"\n")
+    return lines

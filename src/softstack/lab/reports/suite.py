@@ -1,0 +1,192 @@
+"""The report of `softstack suite`: memories by controllers by tasks, with and without the recipe of `solve`.
+
+suite.json     a list of rows, one for each cell: its network, its training, its trials and what a step costs
+suite.md       a table for each task, to read
+suite.html     the same to sort and to filter: suite_page.py
+meta.json      commit, versions, seeds and time taken
+
+scores.py says how a trial is scored, and costs.py what a step costs.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from softstack.lab.reports import costs, names
+from softstack.lab.reports.scores import FACTORS, trials
+from softstack.lab.runs import store
+from softstack.lab.training.conditions import Condition
+from softstack.lab.training.suite import Cell
+from softstack.words import counted
+
+Row = dict[str, Any]
+SOLVED = 0.995  # a trial that scores this on strings twice as long has solved its task
+TITLE = "Memories, controllers and tasks, side by side"
+
+
+def rows(root: Path, cells: Iterable[Cell], seeds: Sequence[int]) -> list[Row]:
+    """The rows of suite.json, from the trials under `root`."""
+    file = root / "costs.json"
+    known: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    listed = []
+    for cell in cells:
+        c = cell.condition
+        network = Condition(c.task, c.controller, c.memory, memory_size=c.memory_size)
+        if network.name not in known:
+            known[network.name] = costs.of_step(network)._asdict()
+            store.write(file, json.dumps(known, indent=1).encode() + b"\n")
+        listed.append(
+            {
+                "task": c.task,
+                "memory": c.memory,
+                "controller": c.controller,
+                "recipe": cell.recipe,
+                "steps": c.steps,
+                "restarts": c.restarts,
+                "condition": c.name,
+                **known[network.name],
+                "trials": trials(root, c, seeds),
+            }
+        )
+    return listed
+
+
+def middle(row: Row, factor: int, what: str = "right") -> float | None:
+    """The median over the trials; None where a task has no strings of that length."""
+    values = [trial[f"{factor}x"][what] for trial in row["trials"] if f"{factor}x" in trial]
+    finite = [math.inf if value is None else value for value in values]  # of a network that diverged
+    return median(finite) if finite else None
+
+
+def solved(row: Row) -> int:
+    return sum(trial["2x"]["right"] >= SOLVED for trial in row["trials"] if "2x" in trial)
+
+
+HEADER = ("task", "memory", "controller", "recipe", "1x", "2x", "5x", "10x", "solved", "ms", "KiB")
+
+
+def line(row: Row) -> list[str]:
+    shares = [middle(row, factor) for factor in FACTORS]
+    return [
+        names.task(row["task"]),
+        row["memory"],
+        names.controller(row["controller"]),
+        row["recipe"],
+        *("" if share is None else f"{100 * share:.1f}" for share in shares),
+        f"{solved(row)} of {len(row['trials'])}",
+        f"{row['ms']:.1f}",
+        f"{row['kib']:,.0f}",
+    ]
+
+
+def best(rows: Sequence[Row], task: str, memory: str, factor: int = 10) -> Row | None:
+    """Of a memory's cells on a task, that of the highest median at a length."""
+    own = [row for row in rows if (row["task"], row["memory"]) == (task, memory)]
+    scored = [row for row in own if middle(row, factor) is not None]
+    return max(scored, key=lambda row: middle(row, factor) or 0.0, default=None)
+
+
+def values(rows: Sequence[Row], field: str) -> list[str]:
+    """Those of a field, in the order of the rows."""
+    return list(dict.fromkeys(str(row[field]) for row in rows))
+
+
+def matrix(rows: Sequence[Row], factor: int = 10) -> list[list[str]]:
+    """A line for each memory: on each task the median of its best controller and recipe at a length."""
+    listed = values(rows, "task")
+    table = [["", *(names.task(task) for task in listed)]]
+    for memory in values(rows, "memory"):
+        cells = [best(rows, task, memory, factor) for task in listed]
+        table.append([memory, *(f"{100 * (middle(row, factor) or 0):.1f}" if row else "" for row in cells)])
+    return table
+
+
+def of_task(rows: Sequence[Row], task: str) -> list[list[str]]:
+    """A line for each memory, a column for each controller and recipe: medians at 2x and 10x."""
+    own = [row for row in rows if row["task"] == task]
+    kinds = list(dict.fromkeys((row["controller"], row["recipe"]) for row in own))
+    table = [["", *(f"{names.controller(controller)}, {recipe}" for controller, recipe in kinds)]]
+    for memory in values(own, "memory"):
+        by_kind = {(row["controller"], row["recipe"]): row for row in own if row["memory"] == memory}
+        table.append([memory, *(_two(by_kind.get(kind)) for kind in kinds)])
+    return table
+
+
+def _two(row: Row | None) -> str:
+    shares = [] if row is None else [middle(row, factor) for factor in (2, 10)]
+    return " / ".join("-" if share is None else f"{100 * share:.1f}" for share in shares)
+
+
+def cost_table(rows: Sequence[Row]) -> list[list[str]]:
+    """A line for each memory, a column for each controller: median time and memory over the tasks."""
+    kinds = values(rows, "controller")
+    table = [["", *(names.controller(kind) for kind in kinds)]]
+    for memory in values(rows, "memory"):
+        cells = []
+        for kind in kinds:
+            own = [row for row in rows if (row["memory"], row["controller"]) == (memory, kind)]
+            pair = [median(row[what] for row in own) for what in ("ms", "kib")] if own else []
+            cells.append(f"{pair[0]:.2f} ms, {pair[1]:,.0f} KiB" if pair else "")
+        table.append([memory, *cells])
+    return table
+
+
+def as_markdown(table: Sequence[Sequence[str]]) -> str:
+    head, *body = table
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, ["---"] * len(head), *body))
+
+
+def legend(meta: Row) -> str:
+    return (
+        f"Medians of {counted(len(meta['seeds']), 'trial')}, in percent of the scored positions. `1x` are "
+        "strings as long as those of the training, `10x` are ten times as long. `plain`: trained as the "
+        "paper does; `solve`: by the recipe of `softstack solve`; both for "
+        f"{meta['steps']:,} steps of 10 strings, and each trial is that of the lowest dev loss among "
+        f"{counted(meta['restarts'], 'restart')}. "
+        f"`solved` counts the trials of at least {SOLVED:.1%} at 2x. `ms` and `KiB` are what one network "
+        "takes for one batch, forward and backward, on one core, and what it keeps from one to the other."
+    )
+
+
+def verdict(rows: Sequence[Row]) -> str:
+    """What came out, in a sentence or two."""
+    listed, memories = values(rows, "task"), values(rows, "memory")
+    counts = {}
+    for memory in memories:
+        tops = [best(rows, task, memory) for task in listed]
+        counts[memory] = sum((middle(row, 10) or 0) >= SOLVED for row in tops if row)
+    order = sorted(memories, key=lambda memory: -counts[memory])
+    told = ", ".join(f"{memory} {counts[memory]}" for memory in order)
+    return (
+        f"Tasks of {len(listed)} on which the median trial of a memory's best controller and recipe is right "
+        f"at {SOLVED:.1%} of the positions of strings ten times as long as in training: {told}."
+    )
+
+
+def stamp(meta: Row) -> str:
+    seeds = meta["seeds"]
+    return (
+        f"Trained by `softstack suite` at commit {meta['commit']}, softstack {meta['softstack']}, on "
+        f"{meta['device']}, seeds {seeds[0]} to {seeds[-1]}."
+    )
+
+
+def markdown(rows: Sequence[Row], meta: Row) -> str:
+    parts = [legend(meta), verdict(rows), as_markdown(matrix(rows))]
+    for task in values(rows, "task"):
+        parts += [f"## {names.task(task)}", as_markdown(of_task(rows, task))]
+    parts += ["## What a step costs", as_markdown(cost_table(rows)), stamp(meta)]
+    return "\n\n".join(parts) + "\n"
+
+
+def write(out: Path, rows: Sequence[Row], meta: Row) -> None:
+    texts = {
+        "suite.json": json.dumps(rows, indent=1),
+        "suite.md": f"# {TITLE}\n\n" + markdown(rows, meta),
+        "meta.json": json.dumps(meta, indent=2),
+    }
+    for name, text in texts.items():
+        store.write(out / name, text.rstrip("\n").encode() + b"\n")

@@ -1,0 +1,60 @@
+"""What `softstack suite` trains: every memory with every controller on every task, with and without the
+training recipe of `solve`.
+
+Memories, controllers and tasks are asked of their registries, so one of a plugin's is compared as ours are.
+All cells have the same budget: steps of training, restarts and strings. With the recipe a controller loses
+its state now and then (`recipes.py`); without it the network trains as the paper does, but for that budget.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from softstack.lab.training import recipes
+from softstack.lab.training.conditions import Condition
+
+RECIPES = ("plain", "solve")
+CONTROLLERS = ("linear", "rnn", "gru", "lstm")
+TASKS = ("reversal", "parenthesis", "agreement", "delayed_xor")
+TRIALS = 10
+STEPS = 3_000
+RESTARTS = 4
+
+
+class Cell(NamedTuple):
+    """What is trained in some trials."""
+
+    condition: Condition
+    recipe: str  # one of RECIPES
+
+
+class Budget(NamedTuple):
+    """What every network of a suite has."""
+
+    steps: int = STEPS
+    restarts: int = RESTARTS
+
+
+def cell(task: str, memory: str, controller: str, recipe: str, budget: Budget) -> Cell:
+    solved = recipes.solve(Condition(task, controller, memory))
+    if recipe == "plain":
+        plain = Condition(task, controller, memory, memory_size=solved.memory_size)
+        return Cell(replace(plain, **budget._asdict()), recipe)
+    return Cell(replace(solved, **budget._asdict(), halvings=0), recipe)
+
+
+def cells(
+    tasks: Iterable[str],
+    memories: Sequence[str],
+    controllers: Sequence[str],
+    chosen: Sequence[str] = RECIPES,
+    budget: Budget = Budget(),  # noqa: B008 (a NamedTuple cannot change)
+) -> list[Cell]:
+    """All of them, task by task."""
+    return [
+        cell(task, memory, controller, recipe, budget)
+        for task in tasks
+        for memory in memories
+        for controller in controllers
+        for recipe in chosen
+    ]

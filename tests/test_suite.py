@@ -1,0 +1,210 @@
+"""`softstack suite`: what it trains, how it scores, its report, and a memory of a plugin's in it."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from browser import browser as browser
+from browser import needs_chromium
+from softstack.lab import tasks
+from softstack.lab.reports import costs, scores, suite, suite_page
+from softstack.lab.sweeps import jobs
+from softstack.lab.sweeps.workers import Engine
+from softstack.lab.training import suite as plan
+from softstack.lab.training.conditions import Condition
+from softstack.lab.training.draws import encoded, initial
+
+FOLDER = Path(__file__).parent / "plugins"
+TINY = ("--tasks", "delayed_xor", "--controllers", "linear", "lstm", "--trials", "2", "--steps", "3")
+TINY += ("--restarts", "2", "--engine", "inline")
+
+
+def test_every_memory_meets_every_controller_with_one_budget():
+    cells = plan.cells(
+        ["reversal"], ["stack", "none"], ["linear", "lstm"], budget=plan.Budget(steps=70, restarts=3)
+    )
+    assert len(set(cells)) == 8
+    assert {(cell.condition.steps, cell.condition.restarts) for cell in cells} == {(70, 3)}
+    resets = {(cell.recipe, cell.condition.controller, cell.condition.state_reset) for cell in cells}
+    assert resets == {
+        ("plain", "linear", 0.0), ("plain", "lstm", 0.0), ("solve", "linear", 0.0), ("solve", "lstm", 0.5)
+    }  # fmt: skip
+    sizes = {(cell.condition.controller, cell.condition.memory_size) for cell in cells}
+    assert sizes == {("linear", 2), ("lstm", 4)}  # the same with the recipe and without
+
+
+@pytest.mark.parametrize("room", [1, 10**9])
+def test_scores_are_what_one_would_count(monkeypatch, room):
+    """However many strings are run at once."""
+    monkeypatch.setattr(scores, "ROOM", room)
+    condition = Condition("parenthesis", "lstm", "stack")
+    networks = [initial(condition, seed) for seed in (0, 1)]
+    parameters = {
+        name: torch.stack([network.state_dict()[name] for network in networks])
+        for name in networks[0].state_dict()
+    }
+    task = tasks.find("parenthesis")
+    examples = scores.strings(task, 1)[:20]
+    measured = scores.scores(networks[0], parameters, condition, encoded(condition, examples))
+    for network, score in zip(networks, measured, strict=True):
+        right = scored = whole = 0
+        nats = 0.0
+        for example in examples:
+            x = torch.nn.functional.one_hot(
+                torch.tensor([task.alphabet.index(symbol) for symbol in example.input]), len(task.alphabet)
+            )
+            y = network(x.unsqueeze(0).float())[0][0].detach().double()
+            hits = [
+                int(y[k].argmax()) == task.alphabet.index(target)
+                for k, target in enumerate(example.target)
+                if target is not None
+            ]
+            right, scored, whole = right + sum(hits), scored + len(hits), whole + all(hits)
+            for k, target in enumerate(example.target):
+                if target is not None:
+                    nats -= float(torch.log_softmax(y[k], 0)[task.alphabet.index(target)])
+        assert_close(score.right, right / scored, atol=1e-6, rtol=0)
+        assert_close(score.whole, whole / 20, atol=1e-6, rtol=0)
+        assert_close(score.nats, nats / scored, rtol=1e-4, atol=0)
+
+
+def test_strings_are_as_long_as_they_say_and_the_same_for_all():
+    task = tasks.find("reversal")
+    assert scores.strings(task, 5) == scores.strings(task, 5)
+    for factor, count in scores.FACTORS.items():
+        examples = scores.strings(task, factor)
+        assert len(examples) == count
+        assert max(len(example.input) for example in examples) == factor * task.length("train")
+
+
+def test_a_step_keeps_more_for_a_memory_than_for_none():
+    stack, none = (costs.of_step(Condition("reversal", "linear", memory)) for memory in ("stack", "none"))
+    assert stack.kib > none.kib > 10 * 24 * 3 * 4 / 1024  # at least the strings, one-hot
+    assert stack.ms > 0 and none.ms > 0
+
+
+def test_trials_without_a_kernel_train_together_where_that_is_asked_for():
+    kernel, plain = Condition("reversal", "lstm", "stack"), Condition("reversal", "mlp", "stack")
+    left = {kernel: tuple(range(12)), plain: tuple(range(12))}
+    sizes = [len(unit.seeds) for unit in jobs.blocks(left, Engine("inline")) if unit.condition == plain]
+    assert sizes == [1] * 12
+    units = jobs.blocks(left, Engine("inline"), together=True)
+    assert [unit.seeds for unit in units if unit.condition == plain] == [tuple(range(12))]
+    assert [len(u.seeds) for u in units if u.condition == kernel] == [
+        len(u.seeds) for u in jobs.blocks(left, Engine("inline")) if u.condition == kernel
+    ]
+
+
+def test_a_memory_of_ones_own_is_compared_and_finished_trials_are_kept(softstack, registries, tmp_path):
+    """Neither the suite nor its report knows it."""
+    command = ("suite", "--plugin", str(FOLDER / "register.py"), "--memories", "register", "stack", *TINY)
+    code, out, err = softstack(*command, "--out", str(tmp_path))
+    assert (code, err) == (0, "")
+    rows = json.loads((tmp_path / "suite.json").read_text())
+    assert [(row["memory"], row["controller"], row["recipe"]) for row in rows] == [
+        (memory, controller, recipe)
+        for memory in ("register", "stack")
+        for controller in ("linear", "lstm")
+        for recipe in ("plain", "solve")
+    ]
+    for row in rows:
+        assert [trial["seed"] for trial in row["trials"]] == [0, 1]
+        for trial in row["trials"]:
+            assert all(0 <= trial[f"{factor}x"]["right"] <= 1 for factor in (1, 2, 5, 10))
+            assert trial["1x"]["nats"] < 2 * math.log(3)
+        assert row["ms"] > 0 and row["kib"] > 0
+    assert "register" in out and "register" in (tmp_path / "suite.md").read_text()
+    meta = json.loads((tmp_path / "meta.json").read_text())
+    assert (meta["trained"], meta["steps"], meta["restarts"]) == (16, 3, 2)
+    assert softstack(*command, "--out", str(tmp_path))[0] == 0
+    assert json.loads((tmp_path / "suite.json").read_text()) == rows
+    assert json.loads((tmp_path / "meta.json").read_text())["trained"] == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "nearest"),
+    [("--tasks", "reversl", "reversal"), ("--memories", "stak", "stack"), ("--recipe", "solved", "solve")],
+)
+def test_an_unknown_name_is_refused_with_the_nearest(softstack, tmp_path, option, name, nearest):
+    code, _, err = softstack("suite", option, name, "--out", str(tmp_path / "none"))
+    assert code == 2 and name in err and nearest in err
+    assert not (tmp_path / "none").exists()
+
+
+def row(task, memory, controller, recipe, shares):
+    trials = [
+        {"seed": k, **{f"{f}x": {"right": s, "whole": s / 2, "nats": 1 - s} for f in (1, 2, 5, 10)}}
+        for k, s in enumerate(shares)
+    ]
+    return {
+        "task": task, "memory": memory, "controller": controller, "recipe": recipe, "steps": 3, "restarts": 2,
+        "ms": 10 * shares[0], "kib": 1.0, "trials": trials,
+    }  # fmt: skip
+
+
+ROWS = [
+    row("reversal", "stack", "lstm", "plain", [0.5, 0.6, 0.7]),
+    row("reversal", "stack", "lstm", "solve", [1.0, 1.0, 0.9]),
+    row("reversal", "queue", "lstm", "plain", [0.5, 0.55, 0.5]),
+    row("delayed_xor", "stack", "linear", "plain", [0.1, 0.2, 0.3]),
+]
+META = {"seeds": [0, 1, 2], "steps": 3, "restarts": 2, "commit": "abc", "softstack": "0", "device": "cpu"}
+
+
+def test_the_report_has_medians_and_counts():
+    assert suite.matrix(ROWS) == [
+        ["", "Reversal", "Delayed XOR"], ["stack", "100.0", "20.0"], ["queue", "50.0", ""]
+    ]  # fmt: skip
+    assert suite.line(ROWS[1])[4:9] == ["100.0", "100.0", "100.0", "100.0", "2 of 3"]
+    assert suite.of_task(ROWS, "reversal") == [
+        ["", "LSTM, plain", "LSTM, solve"],
+        ["stack", "60.0 / 60.0", "100.0 / 100.0"],
+        ["queue", "50.0 / 50.0", ""],
+    ]
+    assert suite.verdict(ROWS).endswith("in training: stack 1, queue 0.")
+    missing = {**ROWS[0], "trials": [{"seed": 0, "1x": {"right": 0.5, "whole": 0.5, "nats": None}}]}
+    assert suite.line(missing)[4:9] == ["50.0", "", "", "", "0 of 1"]
+    assert suite.middle(missing, 1, "nats") == math.inf
+    assert "Reversal" in suite_page.page([missing], META)
+
+
+@needs_chromium
+def test_the_page_sorts_and_filters(browser, tmp_path):
+    file = tmp_path / "suite.html"
+    file.write_text(suite_page.page(ROWS, META))
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(file.as_uri())
+
+    def column(k):
+        return page.evaluate(
+            f"[...document.querySelectorAll('.sortable tbody tr')].filter((r) => !r.hidden)"
+            f".map((r) => r.cells[{k}].textContent)"
+        )
+
+    assert column(5) == ["60.0", "100.0", "50.0", "20.0"]
+    page.click("th button:text-is('2x')")
+    assert column(5) == ["100.0", "60.0", "50.0", "20.0"]
+    page.click("th button:text-is('2x')")
+    assert column(5) == ["20.0", "50.0", "60.0", "100.0"]
+    page.uncheck("input[name=memory][value=queue]")
+    assert column(1) == ["stack"] * 3
+    assert page.inner_text("#count") == "3 of 4 cells"
+    page.select_option("#measure", "whole")
+    assert column(5) == ["10.0", "30.0", "50.0"]
+    link = page.evaluate("location.href")
+    page.goto("about:blank")
+    page.goto(link)  # what is shown is in the address
+    assert column(5) == ["10.0", "30.0", "50.0"]
+    page.goto("about:blank")
+    page.goto(file.as_uri())
+    page.click("button.cell >> text=50.0")
+    assert (column(0), column(1)) == (["Reversal"], ["queue"])
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+    assert errors == []
+    page.close()
