@@ -24,14 +24,14 @@ from softstack.memory import MEMORIES
 from test_engine import cluster
 
 FOLDER = Path(__file__).parent / "plugins"
-COPY, NORMED = FOLDER / "copy_task.py", FOLDER / "layer_norm.py"
-BOTH = ("--plugin", str(COPY), "--plugin", str(NORMED))
+REPEAT, NORMED = FOLDER / "repeat_task.py", FOLDER / "layer_norm.py"
+BOTH = ("--plugin", str(REPEAT), "--plugin", str(NORMED))
 SMALL = {"train_size": 40, "dev_size": 10, "test_size": 30, "max_epochs": 2}
 OPTIONS = [word for name, size in SMALL.items() for word in (f"--{name.replace('_', '-')}", str(size))]
 SWEEP = f"""
 seeds = 2
 [condition]
-task = "copy"
+task = "repeat"
 memory = "queue"
 {chr(10).join(f"{name} = {size}" for name, size in SMALL.items())}
 [product]
@@ -48,7 +48,7 @@ def forget(registries, monkeypatch):
 
 def trained(softstack, controller="linear"):
     code, out, err = softstack(
-        "train", "copy", "--memory", "queue", "--controller", controller, *OPTIONS, *BOTH
+        "train", "repeat", "--memory", "queue", "--controller", controller, *OPTIONS, *BOTH
     )
     assert (code, err) == (0, "")
     return out.split()[0]
@@ -57,33 +57,33 @@ def trained(softstack, controller="linear"):
 def test_train_evaluate_and_the_rest(softstack, forget):
     run_dir = trained(softstack)
     run = store.load(Path(run_dir))
-    assert run.condition.task == "copy"
-    assert [Path(plugin["path"]) for plugin in run.provenance["plugins"]] == [COPY]
+    assert run.condition.task == "repeat"
+    assert [Path(plugin["path"]) for plugin in run.provenance["plugins"]] == [REPEAT]
     code, out, _ = softstack("evaluate", run_dir, "--json", *BOTH)
     assert code == 0
     assert json.loads(out)["accuracy"] == run.result["test"]
-    code, out, _ = softstack("--plugin", str(COPY), "sample", "copy", "-n", "3")
+    code, out, _ = softstack("--plugin", str(REPEAT), "sample", "repeat", "-n", "3")
     assert code == 0
     for line in out.splitlines():
         symbols, targets = (part.split() for part in line.split("\t"))
         word = symbols[: len(symbols) // 2]
         assert targets == ["_"] * len(word) + word
-    assert "copy" in softstack("tasks", *BOTH)[1].splitlines()
+    assert "repeat" in softstack("tasks", *BOTH)[1].splitlines()
     code, out, _ = softstack("trace", run_dir, "1 0 1", "--out", "trace.json", *BOTH)
     assert code == 0
     assert "target     _ _ _ 1 0 1" in out
     code, _, err = softstack("view", run_dir, "--no-open", *BOTH)
     assert (code, err) == (0, "")
-    assert '"title":"Copy"' in Path("view.html").read_text()
+    assert '"title":"Repeat"' in Path("view.html").read_text()
     code, out, _ = softstack("export", run_dir, "--format", "json", "--out", "w.json", *BOTH)
     assert code == 0
     assert json.loads(Path("w.json").read_text())["alphabet"] == ["0", "1", "#"]
-    code, out, err = softstack("compile", "copy", *BOTH)
-    assert (code, "the task 'copy' has no machine: name a file" in err) == (2, True)
+    code, out, err = softstack("compile", "repeat", *BOTH)
+    assert (code, "the task 'repeat' has no machine: name a file" in err) == (2, True)
 
 
 def test_diagnose_and_extract_say_only_what_they_measured(softstack):
-    """Copy builds no strings longer than its test strings, so there is no accuracy at greater lengths."""
+    """Repeat builds no strings longer than its test strings, so there is no accuracy at greater lengths."""
     run_dir = trained(softstack)
     code, out, err = softstack("diagnose", run_dir, "--strings", "20", *BOTH)
     assert (code, err) == (0, "")
@@ -101,7 +101,7 @@ def test_diagnose_and_extract_say_only_what_they_measured(softstack):
 def test_a_controller_trains_is_scored_and_traced(softstack):
     run_dir = trained(softstack, "normed")
     run = store.load(Path(run_dir))
-    assert [plugin["name"] for plugin in run.provenance["plugins"]] == ["copy_task", "layer_norm"]
+    assert [plugin["name"] for plugin in run.provenance["plugins"]] == ["repeat_task", "layer_norm"]
     assert "cell.core.norm.weight" in dict(store.network(run).named_parameters())
     code, out, _ = softstack("evaluate", run_dir, "--json", *BOTH)
     assert json.loads(out)["accuracy"] == run.result["test"]
@@ -115,12 +115,12 @@ def test_without_the_plugin_a_sentence_names_it(softstack, forget):
     forget()
     code, out, err = softstack("evaluate", run_dir)
     assert (code, out) == (2, "")
-    assert f"{run_dir} needs the task 'copy' of a plugin: give --plugin {COPY} --plugin {NORMED}" in err
-    code, _, err = softstack("evaluate", run_dir, "--plugin", str(COPY))
+    assert f"{run_dir} needs the task 'repeat' of a plugin: give --plugin {REPEAT} --plugin {NORMED}" in err
+    code, _, err = softstack("evaluate", run_dir, "--plugin", str(REPEAT))
     assert code == 2
     assert f"needs the controller 'normed' of a plugin: give --plugin {NORMED}" in err
-    code, _, err = softstack("train", "cpoy", "--plugin", str(COPY))
-    assert (code, "unknown task 'cpoy': did you mean 'copy'?" in err) == (2, True)
+    code, _, err = softstack("train", "repaet", "--plugin", str(REPEAT))
+    assert (code, "unknown task 'repaet': did you mean 'repeat'?" in err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -145,18 +145,18 @@ def test_what_is_listed_without_its_plugin_must_be_whole(softstack, forget, old,
 
 
 def test_a_changed_plugin_is_said(softstack, forget):
-    Path("mine.py").write_bytes(COPY.read_bytes())
-    code, out, _ = softstack("train", "copy", "--controller", "linear", *OPTIONS, "--plugin", "mine.py")
+    Path("mine.py").write_bytes(REPEAT.read_bytes())
+    code, out, _ = softstack("train", "repeat", "--controller", "linear", *OPTIONS, "--plugin", "mine.py")
     run_dir = out.split()[0]
     assert softstack("evaluate", run_dir, "--plugin", "mine.py")[2] == ""
     forget()
-    Path("mine.py").write_bytes(COPY.read_bytes() + b"# once more\n")
+    Path("mine.py").write_bytes(REPEAT.read_bytes() + b"# once more\n")
     code, _, err = softstack("evaluate", run_dir, "--plugin", "mine.py")
     assert code == 0
     said = f"{run_dir} was trained with another version of {Path('mine.py').resolve()}"
     assert err.startswith(f"softstack: {said}: what follows may not be what it learnt")
     for trials in ("1", "2"):  # neither shown again as if nothing had changed, nor mixed with new ones
-        command = ("train", "copy", "--controller", "linear", *OPTIONS, "--trials", trials)
+        command = ("train", "repeat", "--controller", "linear", *OPTIONS, "--trials", trials)
         code, out, err = softstack(*command, "--plugin", "mine.py")
         assert (code, out) == (2, "")
         assert f"{said}: give another --out, or remove what was trained with it" in err
@@ -201,12 +201,13 @@ def test_sweep_status_runs_and_compare(softstack, forget, tmp_path):
 
 def test_workers_give_what_this_process_gives(tmp_path):
     """Those of a cluster started by hand too, which cannot see the file: it is gone."""
-    for file in (COPY, NORMED):
+    for file in (REPEAT, NORMED):
         place = tmp_path / file.name
         place.write_bytes(file.read_bytes())
         plugins.load(place)
         place.unlink()
-    conditions = tuple(Condition("copy", controller, "queue", **SMALL) for controller in ("linear", "normed"))
+    trained = ("linear", "normed")
+    conditions = tuple(Condition("repeat", controller, "queue", **SMALL) for controller in trained)
     sweep = Sweep("x", conditions, (0, 1))
     with cluster(tmp_path) as (address, _):
         for name, engine in (
@@ -238,21 +239,21 @@ def test_a_worker_that_cannot_load_it_says_so(tmp_path):
 
 
 def test_the_environment_names_plugins_too(softstack, monkeypatch):
-    monkeypatch.setenv(plugins.VARIABLE, os.pathsep.join(map(str, (COPY, NORMED))))
-    assert "copy" in softstack("tasks")[1].splitlines()
-    assert [plugin.name for plugin in plugins.loaded()] == ["copy_task", "layer_norm"]
+    monkeypatch.setenv(plugins.VARIABLE, os.pathsep.join(map(str, (REPEAT, NORMED))))
+    assert "repeat" in softstack("tasks")[1].splitlines()
+    assert [plugin.name for plugin in plugins.loaded()] == ["repeat_task", "layer_norm"]
     assert softstack("tasks", *BOTH)[0] == 0  # named twice, loaded once
 
 
 def test_an_installed_package_may_bring_plugins(softstack, tmp_path, monkeypatch, forget):
-    (tmp_path / "my_tasks.py").write_bytes(COPY.read_bytes())
+    (tmp_path / "my_tasks.py").write_bytes(REPEAT.read_bytes())
     about = tmp_path / "mine-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text("[softstack]\nmine = my_tasks\n")
     with monkeypatch.context() as patch:
         patch.syspath_prepend(str(tmp_path))
-        code, out, _ = softstack("train", "copy", *OPTIONS)
+        code, out, _ = softstack("train", "repeat", *OPTIONS)
         assert code == 0
         assert plugins.loaded()[0][:2] == ("mine", "my_tasks")
     forget()
@@ -301,10 +302,10 @@ def test_files_that_are_none(softstack):
 
 def test_a_process_keeps_to_one_version(tmp_path):
     file = tmp_path / "mine.py"
-    file.write_bytes(COPY.read_bytes())
+    file.write_bytes(REPEAT.read_bytes())
     first = plugins.load(file)
     assert plugins.load(file) == first
-    file.write_bytes(COPY.read_bytes() + b"\n")
+    file.write_bytes(REPEAT.read_bytes() + b"\n")
     with pytest.raises(BadInput, match="has changed since this process loaded it"):
         plugins.load(file)
     (tmp_path / "other").mkdir()
@@ -322,4 +323,4 @@ def test_our_own_go_through_the_same_door():
 
 def test_the_page_on_tasks_shows_the_file():
     page = (FOLDER.parent.parent / "docs" / "add" / "task.md").read_text()
-    assert f"```python\n{COPY.read_text()}```" in page
+    assert f"```python\n{REPEAT.read_text()}```" in page

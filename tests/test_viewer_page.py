@@ -154,10 +154,10 @@ def test_accuracy_against_length_is_measured_in_the_page(opened, reverser):
 
 
 @dataclass(frozen=True)
-class Copy:
+class Repeat:
     """A task of which the page has no JavaScript."""
 
-    name: str = "copy"
+    name: str = "repeat"
 
     inputs = alphabet = ("0", "1", "#")
     outputs = ("0", "1")
@@ -177,8 +177,8 @@ class Copy:
 
 
 def test_a_task_that_the_page_does_not_know_comes_with_examples(opened, untrained, monkeypatch):
-    monkeypatch.setitem(TASKS, "copy", Copy())
-    run = untrained(Condition("copy", "linear", "queue"))
+    monkeypatch.setitem(TASKS, "repeat", Repeat())
+    run = untrained(Condition("repeat", "linear", "queue"))
     page = opened([run], "#input=1+0+#+#")
     assert row(page, "target") == ["·", "·", "1", "0"]
     page.fill("#input", "1 # 0")
@@ -193,11 +193,11 @@ def test_a_task_that_the_page_does_not_know_comes_with_examples(opened, untraine
 
 def test_what_ones_own_task_adds_to_its_strings_is_added_to_what_is_typed(opened, untrained, monkeypatch):
     """As its example does in Python, for strings that are not among those that came with the page."""
-    monkeypatch.setitem(TASKS, "copy", Copy())
-    page = opened([untrained(Condition("copy", "linear", "queue"))])
+    monkeypatch.setitem(TASKS, "repeat", Repeat())
+    page = opened([untrained(Condition("repeat", "linear", "queue"))])
     for typed in ("1 1 0 1 0 0 1 1 1", "1 1 0 1 0 0 1 1 1 #", "0 0 1 0 0 1 0 1 # # # # # # # #"):
         page.fill("#input", typed)
-        assert row(page, "input") == list(Copy().example(tuple(typed.split())).input)
+        assert row(page, "input") == list(Repeat().example(tuple(typed.split())).input)
     page.fill("#input", "1 # 0 1 1 0 1")  # what it would do with this one the page cannot know
     assert row(page, "input") == list("1#01101")
 
@@ -240,8 +240,8 @@ def test_a_string_that_leaves_the_language_is_not_scored_from_there_on(opened, u
 
 def test_a_task_that_the_page_does_not_know_opens_on_a_string_with_targets(opened, untrained, monkeypatch):
     """And knows the targets of the string of `--symbols`, with or without what the task adds to it."""
-    monkeypatch.setitem(TASKS, "copy", Copy())
-    run = untrained(Condition("copy", "linear", "queue"))
+    monkeypatch.setitem(TASKS, "repeat", Repeat())
+    run = untrained(Condition("repeat", "linear", "queue"))
     page = opened([run])
     symbols = row(page, "input")
     half = len(symbols) // 2

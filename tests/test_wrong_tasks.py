@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from plugins.copy_task import Copy
 from plugins.echo_task import Echo
+from plugins.repeat_task import Repeat
 from softstack.errors import BadInput
 from softstack.lab import tasks
 from softstack.lab.tasks import TASKS, checking
@@ -15,7 +15,7 @@ from softstack.viewer import asset
 
 
 def changed(**members):
-    return type("Changed", (Copy,), members)()
+    return type("Changed", (Repeat,), members)()
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def changed(**members):
         (dict(sample=lambda self, rng, n, split: [()] * n), "must give strings of its inputs"),
         (
             dict(example=lambda self, symbols: (symbols, symbols)),
-            "example of the task 'copy' must give an Example(input, target); got ((",
+            "example of the task 'repeat' must give an Example(input, target); got ((",
         ),
         (
             dict(example=lambda self, symbols: Example(("0",), ("0", "1"))),
@@ -70,28 +70,28 @@ def changed(**members):
         ),
         (
             dict(example=lambda self, symbols: Example(("0",), ("x",))),
-            "example of the task 'copy' gives the target 'x', which is not one of its outputs: ('0', '1')",
+            "example of the task 'repeat' gives the target 'x', which is not one of its outputs: ('0', '1')",
         ),
         (
             dict(example=lambda self, symbols: Example(("x",), ("0",))),
-            "example of the task 'copy' gives 'x', which is not one of its inputs",
+            "example of the task 'repeat' gives 'x', which is not one of its inputs",
         ),
-        (dict(page={"kind": "copy"}), "page must be what softstack.lab.tasks.page.computed gives"),
+        (dict(page={"kind": "repeat"}), "page must be what softstack.lab.tasks.page.computed gives"),
         (
-            dict(page=computed("copy", [2], 2)),
-            "page has the kind 'copy', which softstack does not know: give one of reversal, xor, next, "
+            dict(page=computed("repeat", [2], 2)),
+            "page has the kind 'repeat', which softstack does not know: give one of reversal, xor, next, "
             "machine, formula, or a script that computes it",
         ),
     ],
 )
 def test_each_member(members, sentence):
     with pytest.raises(BadInput, match=re.escape(sentence)) as refusal:
-        checking.check(changed(**members), "the task 'copy' of mine.py")
-    assert "the task 'copy'" in str(refusal.value)
+        checking.check(changed(**members), "the task 'repeat' of mine.py")
+    assert "the task 'repeat'" in str(refusal.value)
 
 
 def test_right_ones_pass():
-    for task in (Copy(), Echo(), *TASKS.values(), tasks.find("start q\nq -> q   1 : 1\nq -> q   0 : 0")):
+    for task in (Repeat(), Echo(), *TASKS.values(), tasks.find("start q\nq -> q   1 : 1\nq -> q   0 : 0")):
         checking.check(task, "a task")
 
 
@@ -106,10 +106,10 @@ def test_right_ones_pass():
 )
 def test_what_training_meets_is_a_sentence_too(example, sentence):
     """Also of a task that was put into TASKS in Python, and of a string that was not looked at before."""
-    right = Copy().example(("0", "1"))
+    right = Repeat().example(("0", "1"))
     with pytest.raises(BadInput, match=re.escape(sentence)):
-        encode(Copy(), [right, example])
-    assert encode(Copy(), [right]).y.tolist() == [[0, 0, 0, 1]]
+        encode(Repeat(), [right, example])
+    assert encode(Repeat(), [right]).y.tolist() == [[0, 0, 0, 1]]
 
 
 def test_the_kinds_of_the_page_are_those_of_its_javascript():

@@ -2,7 +2,7 @@
 
 A plugin is a Python file with any of these, as softstack's own modules have them:
 
-    TASKS = {"copy": Copy()}
+    TASKS = {"repeat": Repeat()}
     MEMORIES = {"register": Register}
     CONTROLLERS = {"mgu": MGU}
 
@@ -63,7 +63,7 @@ class Source(NamedTuple):
 
 class _Record(NamedTuple):
     source: Source
-    names: set[tuple[str, str]]  # what it registered: ("task", "copy")
+    names: set[tuple[str, str]]  # what it registered: ("task", "repeat")
 
 
 _plugins: dict[Plugin, _Record] = {}

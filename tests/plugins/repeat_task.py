@@ -1,18 +1,18 @@
-# copy_task.py
+# repeat_task.py
 from dataclasses import dataclass
 
 from softstack.lab.tasks.data import Example
 
 
 @dataclass(frozen=True)
-class Copy:
+class Repeat:
     """Read w, then say it again.
 
     input    1 0 0 # # #
     target   _ _ _ 1 0 0
     """
 
-    name: str = "copy"
+    name: str = "repeat"
 
     inputs = ("0", "1", "#")
     outputs = ("0", "1")
@@ -34,4 +34,4 @@ class Copy:
         return Example(word + ("#",) * len(word), (None,) * len(word) + word)
 
 
-TASKS = {"copy": Copy()}
+TASKS = {"repeat": Repeat()}
