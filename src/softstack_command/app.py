@@ -30,7 +30,10 @@ COMMANDS = {  # where it is, and the first line of its docstring
         "Draw what a trained network does on an input: pops, pushes, vectors, input and output at each step.",
     ),
     "plot": ("figures:plot", "Draw how networks learnt: dev accuracy and loss after each epoch."),
-    "tasks": ("data:tasks", "List the tasks, their alphabets and an example of each."),
+    "tasks": (
+        "data:tasks",
+        "List the tasks by the paper that they come from, their alphabets and an example of each.",
+    ),
     "sample": ("data:sample", "Write examples of a task as TSV, as `softstack evaluate --data` reads it."),
     "table": ("table:table", "Reproduce the paper's Table 1, side by side with the paper's own numbers."),
     "solve": ("solve:solve", "Train controllers so that they use their stacks, and show that they do."),

@@ -1,25 +1,42 @@
 """`softstack tasks` and `softstack sample`."""
 
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
 from cyclopts import Parameter
 
 from softstack.lab.cli.options import Whole, at_least_one, not_negative, whole
-from softstack.lab.tasks import TASKS, draw, find
-from softstack.lab.tasks.data import Split, write_tsv
+from softstack.lab.tasks import TASKS, Task, draw, find, source_of
+from softstack.lab.tasks.data import UNSCORED, Example, Split, write_tsv
 from softstack.lab.training.draws import stream
 
 
 def tasks() -> None:
-    """List the tasks, their alphabets and an example of each."""
-    for name, task in TASKS.items():
-        symbols, target = draw(task, np.random.default_rng(0), 1, "train")[0]
-        print(name)
-        print(f"  symbols  {' '.join(task.inputs)}   targets  {' '.join(task.outputs)}")
-        print(f"  input    {' '.join(symbols)}")
-        print(f"  target   {' '.join(t or '_' for t in target)}")
+    """List the tasks by the paper that they come from, their alphabets and an example of each."""
+    for source in dict.fromkeys(map(source_of, TASKS.values())):
+        print(f"--- {source or 'of plugins'}")
+        for name, task in TASKS.items():
+            if source_of(task) != source:
+                continue
+            symbols, target = shown(task)
+            print(name)
+            print(f"  symbols  {_some(task.inputs)}   targets  {_some(task.outputs)}")
+            print(f"  input    {' '.join(symbols)}")
+            print(f"  target   {' '.join(t or UNSCORED for t in target)}")
+
+
+def shown(task: Task) -> Example:
+    """A training example that fits on a line."""
+    return min(
+        draw(task, np.random.default_rng(0), 20, "train"), key=lambda example: abs(len(example.input) - 12)
+    )
+
+
+def _some(symbols: Sequence[str]) -> str:
+    """Symbols, or a few of them where there are very many."""
+    return " ".join(symbols if len(symbols) <= 16 else [*symbols[:3], "...", *symbols[-2:]])
 
 
 def sample(

@@ -10,8 +10,9 @@ from softstack.lab import tasks
 from softstack.lab.cli.options import opened
 from softstack.lab.runs import store
 from softstack.lab.tasks.data import Split, read_tsv
-from softstack.lab.training.draws import encoded, examples, padded_alike
-from softstack.lab.training.population import accuracies
+from softstack.lab.tasks.metrics import METRICS
+from softstack.lab.training.draws import examples
+from softstack.lab.training.scores import answers, scores
 from softstack.words import counted
 
 
@@ -24,6 +25,8 @@ def evaluate(
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
     """Score a trained network, on a split of its own task or on a file of yours.
+
+    Beside accuracy, it prints what the task's paper measures, such as how many strings are right as a whole.
 
     softstack evaluate RUN_DIR --split dev
 
@@ -40,32 +43,29 @@ def evaluate(
     split
         train, dev or test, as the trial had it
     as_json
-        print JSON; "accuracy" is in [0, 1]
+        print JSON; "accuracy" is in [0, 1], and "metrics" has what the task's paper measures
     """
     run = opened(run_dir)
     network = store.network(run)
     task = tasks.find(run.condition.task)
     strings = examples(run.condition, run.seed, split) if data is None else read_tsv(data, task)
-    if data is None:
-        datasets = [encoded(run.condition, strings, split).stacked()]
-    else:
-        datasets = [encoded(run.condition, group).stacked() for group in padded_alike(run.condition, strings)]
-    parameters = {name: p.detach().unsqueeze(0) for name, p in network.named_parameters()}
-    right = scored = 0
-    for dataset in datasets:
-        if here := int(dataset.mask.sum()):
-            right += round(accuracies(network, parameters, dataset, len(task.alphabet)).item() * here)
-            scored += here
+    said = answers(run.condition, network, strings, split if data is None else None)
+    right, scored = int(said.right.sum()), int(said.scored.sum())
     accuracy = right / scored
+    metrics = scores(task, said)
     result = {
         "accuracy": accuracy,
         "right": right,
         "scored": scored,
         "strings": len(strings),
         "data": split if data is None else str(data),
+        "metrics": metrics,
     }
     if as_json:
         print(json.dumps(result))
     else:
         of = f"{counted(scored, 'scored symbol')} in {counted(len(strings), 'string')}"
         print(f"accuracy {accuracy:.2%}: {right} of {of} right")
+        for name, value in metrics.items():
+            if name != "symbols":
+                print(METRICS[name].text(value))

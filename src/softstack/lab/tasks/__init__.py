@@ -1,7 +1,9 @@
-"""§4: the tasks. A new one is a file like the others here and a line in TASKS, or a plugin (lab/plugins.py).
+"""§4: the tasks, and those of other papers. A new one is a file like the others here and a line in TASKS, or
+a plugin (lab/plugins.py).
 
 Nothing else knows the tasks by name. What a task may have but need not is asked for by `of_length`,
-`machine_of`, `version_of` and `page_of`, which have an answer for every task.
+`machine_of`, `metrics_of`, `bound_of`, `source_of`, `version_of` and `page_of`, which have an answer for
+every task.
 """
 
 from collections.abc import Sequence
@@ -17,11 +19,17 @@ from softstack.formal.running import Live
 from softstack.formal.sampling import count_derivations, sample_derivations
 from softstack.formal.transducer import Transducer
 from softstack.lab.tasks.agreement import Agreement
+from softstack.lab.tasks.arithmetic import MODULAR_ARITHMETIC, SOLVE_EQUATION
+from softstack.lab.tasks.binary_addition import BinaryAddition
+from softstack.lab.tasks.counting import Counting
 from softstack.lab.tasks.data import Example, Split
 from softstack.lab.tasks.formula import Formula
 from softstack.lab.tasks.page import Page, recorded
 from softstack.lab.tasks.parenthesis import Parenthesis
+from softstack.lab.tasks.regular import CYCLE_NAVIGATION, EVEN_PAIRS, PARITY
 from softstack.lab.tasks.reversal import Reversal
+from softstack.lab.tasks.rewriting import REVERSE_STRING, Rewriting
+from softstack.lab.tasks.stack_manipulation import StackManipulation
 from softstack.lab.tasks.transduction import of_text
 from softstack.lab.tasks.xor import Xor
 
@@ -35,6 +43,10 @@ class Task(Protocol):
         of_length(rng, length)   a string of about this many symbols, which may be thousands
         machine                  the pushdown transducer that does the task: it writes one symbol for each
                                  that it reads, and the target wherever there is one
+        metrics                  how its paper scores networks: names in METRICS
+        surprisal(symbols)       the nats that the source of the strings needs for one: -log p(string)
+        source                   the paper that it comes from
+        repeats                  True where there are too few strings for test strings that are all distinct
         page                     how the page of `softstack view` computes it, see tasks/page.py
         version                  to be raised when the task changes: what was trained on another version is
                                  not mixed with what is trained on this one
@@ -71,6 +83,22 @@ TASKS: dict[str, Task] = {
     "parenthesis": Parenthesis(),
     "formula": Formula(),
     "agreement": Agreement(),
+    "copy": Rewriting("copy", "same"),
+    "long_reversal": Rewriting("long_reversal", "reversed"),
+    "bigram_flipping": Rewriting("bigram_flipping", "pairs"),
+    "anbn": Counting("anbn", (("a", 1, 0), ("b", 1, 0))),
+    "anbncn": Counting("anbncn", (("a", 1, 0), ("b", 1, 0), ("c", 1, 0))),
+    "anbncndn": Counting("anbncndn", (("a", 1, 0), ("b", 1, 0), ("c", 1, 0), ("d", 1, 0))),
+    "anb2n": Counting("anb2n", (("a", 1, 0), ("b", 2, 0))),
+    "anbmcnm": Counting("anbmcnm", (("a", 1, 0), ("b", 0, 1), ("c", 1, 1))),
+    "binary_addition": BinaryAddition(),
+    "reverse_string": REVERSE_STRING,
+    "stack_manipulation": StackManipulation(),
+    "modular_arithmetic": MODULAR_ARITHMETIC,
+    "solve_equation": SOLVE_EQUATION,
+    "parity": PARITY,
+    "even_pairs": EVEN_PAIRS,
+    "cycle_navigation": CYCLE_NAVIGATION,
 }
 
 
@@ -84,8 +112,9 @@ def find(name: str) -> Task:
 
 
 def draw(task: Task, rng: np.random.Generator, n: int, split: Split) -> list[Example]:
-    """n examples of a split. Those of the test set are distinct; elsewhere repetitions happen."""
-    if split != "test":
+    """n examples of a split. Those of the test set are distinct, unless the task says that there are too few;
+    elsewhere repetitions happen."""
+    if split != "test" or getattr(task, "repeats", False):
         return [task.example(symbols) for symbols in task.sample(rng, n, split)]
     distinct: dict[tuple[str, ...], None] = {}
     while len(distinct) < n:
@@ -194,6 +223,24 @@ def machine_of(task: Task) -> Transducer | None:
     """The pushdown transducer that does a task, where one is known."""
     machine: Transducer | None = getattr(task, "machine", None)
     return machine
+
+
+def metrics_of(task: Task) -> tuple[str, ...]:
+    """How the task's paper scores networks, by the names in METRICS."""
+    metrics: tuple[str, ...] = getattr(task, "metrics", ("symbols",))
+    return metrics
+
+
+def bound_of(task: Task, symbols: tuple[str, ...]) -> float:
+    """The nats that no network can do without for a string, on average; 0 where the task does not say."""
+    surprisal = getattr(task, "surprisal", None)
+    return 0.0 if surprisal is None else float(surprisal(symbols))
+
+
+def source_of(task: Task) -> str:
+    """The paper that a task comes from; "" where it does not say."""
+    source: str = getattr(task, "source", "")
+    return source
 
 
 def version_of(task: Task) -> int:

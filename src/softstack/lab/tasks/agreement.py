@@ -39,6 +39,7 @@ class Agreement:
     alphabet = (*inputs, "_")
     padding = "_"
     loss = "sum"
+    source = "Hao et al. 2018"
     machine = PDTS["agreement"]
     grammar = GRAMMAR
     page = computed("next", range(4, 49, 4), 16, grammar=rules(GRAMMAR))

@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from softstack.errors import BadInput
-from softstack.lab.tasks import Task
+from softstack.errors import BadInput, unknown
+from softstack.lab.tasks import Task, metrics_of
 from softstack.lab.tasks.data import SPLITS, UNSCORED, check_example
+from softstack.lab.tasks.metrics import METRICS
 from softstack.lab.tasks.page import KINDS
 
 MEMBERS = [name for name in vars(Task) if not name.startswith("_")]  # what every task has
@@ -37,6 +38,11 @@ def check(task: Any, what: str) -> None:
             raise BadInput(f"{what}: length({split!r}) must be a whole number of steps; got {length!r}")
     for split in ("train", "test"):
         _check_strings(task, split, what)
+    for metric in metrics_of(task):
+        if metric not in METRICS:
+            raise unknown(f"{what}: metric", metric, METRICS)
+    if "nats" in metrics_of(task) and not hasattr(task, "surprisal"):
+        raise BadInput(f"{what}: the metric 'nats' needs a method surprisal(symbols), which it lacks")
     _check_page(getattr(task, "page", None), what)
 
 

@@ -32,6 +32,7 @@ class Formula:
     alphabet = (*inputs, *outputs, "_")
     padding = "_"
     loss = "step_mean"
+    source = "Hao et al. 2018"
     version = 2  # the first was trained on the sum, which the authors did not do
     machine = PDTS["formula"]
     grammar = GRAMMAR

@@ -32,6 +32,7 @@ class Parenthesis:
     alphabet = (*inputs, "_")
     padding = "_"
     loss = "sum"
+    source = "Hao et al. 2018"
     machine = dyck([("(", ")"), ("[", "]")], blank="_")
     grammar = GRAMMAR
     page = computed("next", range(3, 15), 6, grammar=rules(GRAMMAR))

@@ -28,6 +28,7 @@ class Reversal:
 
     padding = "#"
     loss = "step_mean"
+    source = "Hao et al. 2018"
     page = computed("reversal", range(2, 37, 2), 12)
 
     @property

@@ -27,6 +27,7 @@ class Xor:
     alphabet = ("0", "1", "_")
     padding = "_"
     loss = "step_mean"
+    source = "Hao et al. 2018"
 
     @property
     def machine(self) -> Transducer | None:
