@@ -11,18 +11,24 @@ from torch.utils._pytree import tree_leaves
 
 import oracle
 import softstack as ss
-from plugins import deque, mgu, register, superposition
+from plugins import mgu, register, steque, tape
 
 DOUBLE = dict(dtype=torch.float64)
-MEMORIES = {**ss.MEMORIES, **register.MEMORIES, **deque.MEMORIES, **superposition.MEMORIES}
+MEMORIES = {**ss.MEMORIES, **register.MEMORIES, **steque.MEMORIES, **tape.MEMORIES}
 CONTROLLERS = {**ss.CONTROLLERS, **mgu.CONTROLLERS}
 ORACLES = {
     "stack": lambda **told: oracle.stack(**told)[0],
     "queue": lambda **told: oracle.queue(**told)[0],
     "none": lambda v, u, d: torch.zeros_like(v),
     "register": oracle.register,
+    "steque": oracle.steque,
+    "tape": oracle.tape,
     "deque": oracle.deque,
     "superposition": oracle.superposition,
+    "superposition_without_noop": oracle.superposition,
+    "multipop": oracle.multipop,
+    "two_stacks": oracle.two_stacks,
+    "deep_stack": oracle.deep_stack,
 }
 KERNELS = {"stack": ss.stack_scan, "queue": ss.queue_scan}
 scans = pytest.mark.parametrize("scan", [*MEMORIES, *(f"{name} kernel" for name in KERNELS)])

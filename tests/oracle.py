@@ -176,16 +176,88 @@ def deque(
     return torch.stack(reads)
 
 
-def superposition(action: Tensor, v: Tensor) -> Tensor:
-    """Joulin and Mikolov (2015), equations 3 and 5: action (T, 3), v (T, m) -> r (T, m). 0 is the top."""
-    depth = len(v) + 2
-    stack: list = [torch.zeros_like(v[0])] * depth
+def superposition(action: Tensor, v: Tensor, depth: int | None = None, empty: float = 0.0) -> Tensor:
+    """Joulin and Mikolov (2015), equations 3 to 5: action (T, 3) or, without no-op, (T, 2), v (T, m) ->
+    r (T, m). 0 is the top; a cell of `depth` or more is lost, and one that was never filled is `empty`."""
+    nothing = torch.full_like(v[0], empty)
+    N = (len(v) if depth is None else depth) + 2
+    stack: list = [nothing] * N
     reads = []
     for t in range(len(v)):
-        push, pop, stay = action[t]
+        push, pop = action[t, 0], action[t, 1]
+        stay = action[t, 2] if action.shape[1] == 3 else torch.zeros_like(push)
         new: list = [push * v[t] + pop * stack[1] + stay * stack[0]]
-        for i in range(1, depth - 1):
+        for i in range(1, N - 2):
             new.append(push * stack[i - 1] + pop * stack[i + 1] + stay * stack[i])
-        stack = [*new, stack[-1]]
+        stack = [*new, nothing, nothing]
         reads.append(stack[0])
+    return torch.stack(reads)
+
+
+def multipop(d: Tensor, pops: Tensor, v: Tensor) -> Tensor:
+    """Yogatama et al. (2018): d (T,), pops (T, K + 1), v (T, m) -> r (T, m). 0 is the top."""
+    zero, K = torch.zeros_like(v[0]), pops.shape[1] - 1
+    depth = len(v) + 1
+    stack: list = [zero] * (depth + K)
+    reads = []
+    for t in range(len(v)):
+        popped: list = []
+        for i in range(depth):
+            popped.append(sum((pops[t, k] * stack[i + k] for k in range(K + 1)), zero))
+        stack = [d[t] * v[t] + (1 - d[t]) * popped[0]]
+        for i in range(1, depth):
+            stack.append(d[t] * popped[i - 1] + (1 - d[t]) * popped[i])
+        stack += [zero] * K
+        reads.append(stack[0])
+    return torch.stack(reads)
+
+
+def multipop_ways(d: Tensor, pops: Tensor, v: Tensor) -> Tensor:
+    """The same without a mean: every way in which the steps can
+    go, one by one: a stack is a list of the numbers of the steps that pushed, and has a probability."""
+    ways: dict = {(): torch.ones_like(d[0])}
+    reads = []
+    for t in range(len(v)):
+        new: dict = {}
+        for stack, chance in ways.items():
+            for k in range(pops.shape[1]):
+                left = stack[: max(0, len(stack) - k)]
+                for after, share in (((*left, t), d[t]), (left, 1 - d[t])):
+                    new[after] = new.get(after, 0) + chance * pops[t, k] * share
+        ways = new
+        reads.append(sum((chance * v[stack[-1]] for stack, chance in ways.items() if stack), 0 * v[0]))
+    return torch.stack(reads)
+
+
+def two_stacks(u_1, u_2, d_1, d_2, v_1, v_2) -> Tensor:
+    """The paper's stack, twice: -> r (T, 2m)."""
+    return torch.cat((stack(v_1, u_1, d_1)[0], stack(v_2, u_2, d_2)[0]), -1)
+
+
+def deep_stack(v: Tensor, u: Tensor, d: Tensor) -> Tensor:
+    """The paper's stack, and what would be read after one more step that pops 1 and pushes nothing."""
+    reads = []
+    for t in range(1, len(v) + 1):
+        one, none = torch.ones_like(u[:1]), torch.zeros_like(u[:1])
+        beneath = stack(torch.cat((v[:t], 0 * v[:1])), torch.cat((u[:t], one)), torch.cat((d[:t], none)))[0]
+        reads.append(torch.cat((beneath[t - 1], beneath[t])))
+    return torch.stack(reads)
+
+
+def steque(u: Tensor, v_top: Tensor, d_top: Tensor, v_bottom: Tensor, d_bottom: Tensor) -> Tensor:
+    """tests/plugins/steque.py: a deque that is not popped at the bottom, read at the top. -> r (T, m)"""
+    both = deque(v_top, u, d_top, v_bottom, torch.zeros_like(u), d_bottom)
+    return both[:, : v_top.shape[1]]
+
+
+def tape(d: Tensor, move: Tensor, v: Tensor) -> Tensor:
+    """tests/plugins/tape.py, cell by cell: d (T,), move (T, 3), v (T, m) -> r (T, m)."""
+    cells: list = [torch.zeros_like(v[0])] * 8
+    place: list = [torch.ones_like(d[0]), *[torch.zeros_like(d[0])] * 7]
+    reads = []
+    for t in range(len(v)):
+        cells = [cells[i] * (1 - d[t] * place[i]) + d[t] * place[i] * v[t] for i in range(8)]
+        left, stay, right = move[t]
+        place = [left * place[(i + 1) % 8] + stay * place[i] + right * place[i - 1] for i in range(8)]
+        reads.append(sum(place[i] * cells[i] for i in range(8)))
     return torch.stack(reads)

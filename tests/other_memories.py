@@ -50,12 +50,12 @@ class Tower(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Superposition:
+class Ladder:
     """A stack of N cells that is pushed, popped and left alone, each to the degree of its probability."""
 
     size: int
     depth: int = 5
-    name = "superposition"
+    name = "ladder"
     drawn = "pile"
 
     @property
@@ -123,7 +123,7 @@ class Gated(nn.Module):
 def known(monkeypatch):
     """Their names, for the time of a test."""
     monkeypatch.setitem(ss.MEMORIES, "register", Register)
-    monkeypatch.setitem(ss.MEMORIES, "superposition", Superposition)
+    monkeypatch.setitem(ss.MEMORIES, "ladder", Ladder)
     monkeypatch.setitem(ss.CONTROLLERS, "gated", Gated)
 
 

@@ -10,7 +10,7 @@ import torch
 
 import softstack as ss
 from browser import needs_chromium, page_data
-from other_memories import Gates, Register, Superposition, condition, known, network, traced  # noqa: F401
+from other_memories import Gates, Ladder, Register, condition, known, network, traced  # noqa: F401
 from softstack.lab.reports import figures, trace_page
 from softstack.viewer import declared, recorded
 
@@ -32,7 +32,7 @@ def test_columns_are_the_heads_with_their_labels():
         ("write", "strength", "write", ("",)),
         ("value", "vector", "value", ("1", "2")),
     ]
-    assert drawn(Superposition(1)) == [
+    assert drawn(Ladder(1)) == [
         ("act", "choice", "act", ("push", "pop", "no-op")),
         ("v", "vector", "pushed vector", ("1",)),
     ]
@@ -42,7 +42,7 @@ def test_columns_are_the_heads_with_their_labels():
     ("memory", "titles", "labels"),
     [
         ("register", ["write", "value"], [[""], ["1", "2", "3"]]),
-        ("superposition", ["act", "pushed vector"], [["push", "pop", "no-op"], ["1", "2", "3"]]),
+        ("ladder", ["act", "pushed vector"], [["push", "pop", "no-op"], ["1", "2", "3"]]),
     ],
 )
 def test_a_figure_has_a_column_for_each_head(memory, titles, labels):
@@ -59,7 +59,7 @@ def test_a_figure_has_a_column_for_each_head(memory, titles, labels):
     table = trace_page.page(built, condition(memory), seen, figure, "any")
     assert f"<th scope=col>target</th><th scope=col>{titles[0]}</th></tr>" in table
     first = seen.trace.instructions[heads[0]][0]
-    if memory == "superposition":
+    if memory == "ladder":
         assert f"<td>{('push', 'pop', 'no-op')[int(first.argmax())]} {first.max():.3f}</td></tr>" in table
     else:
         assert f"<td>{first:.3f}</td></tr>" in table
@@ -86,9 +86,9 @@ def test_numbers_outside_the_colours_are_scaled_into_them_and_the_title_says_so(
 
 SENTENCES = {
     "register": lambda t, trace: f"write {trace.write[1, t]:.2f}. The register holds 1.00 in 1 cell.",
-    "superposition": lambda t, trace: (
+    "ladder": lambda t, trace: (
         f"act {('push', 'pop', 'no-op')[int(trace.act[1, t].argmax())]} "
-        f"({100 * trace.act[1, t].max():.0f} %). The superposition holds {trace.s[1, t].sum():.2f} in "
+        f"({100 * trace.act[1, t].max():.0f} %). The ladder holds {trace.s[1, t].sum():.2f} in "
         f"{int((trace.s[1, t] > 0).sum())} cell"
     ),
 }
@@ -151,7 +151,7 @@ def test_a_register_is_drawn_as_a_cell_and_a_pile_with_its_last_cell_on_top(brow
     assert len(colours) == 6  # each number is a band from here to there
     np.testing.assert_allclose(colours[::2], expected, atol=6)
     page.close()
-    trace = traced("superposition", T=12)
+    trace = traced("ladder", T=12)
     page, more = shown(browser, ss.show(trace).text, tmp_path)
     t = int(trace.s[0].sum(-1).argmax())
     page.evaluate(f"softstack.go({t})")

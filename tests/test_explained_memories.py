@@ -31,7 +31,7 @@ def test_how_far_from_whole():
 
 @pytest.mark.parametrize(
     ("memory", "names"),
-    [("register", ["write"]), ("superposition", ["act push", "act pop", "act no-op"])],
+    [("register", ["write"]), ("ladder", ["act push", "act pop", "act no-op"])],
 )
 def test_any_memory_can_be_diagnosed(memory, names):
     built = network(memory)
@@ -49,10 +49,10 @@ def test_any_memory_can_be_diagnosed(memory, names):
 
 
 def test_drift_is_of_every_strength_and_choice():
-    built = network("superposition")
-    diagnosis = diagnose(built, condition("superposition"), 0, strings=1)
-    word = next(iter(_tested("superposition")))
-    seen = figures.observe(built, condition("superposition"), word)
+    built = network("ladder")
+    diagnosis = diagnose(built, condition("ladder"), 0, strings=1)
+    word = next(iter(_tested("ladder")))
+    seen = figures.observe(built, condition("ladder"), word)
     off = (1 - seen.trace.act.max(-1).values).cumsum(0)
     assert diagnosis.drift == pytest.approx(off.tolist(), abs=1e-4)
 
@@ -82,7 +82,7 @@ def test_a_network_that_copies_uses_its_register():
     assert diagnosis.falls_by.startswith("every measured length is fine, up to ")
 
 
-@pytest.mark.parametrize("memory", ["register", "superposition", "queue"])
+@pytest.mark.parametrize("memory", ["register", "ladder", "queue"])
 def test_extraction_is_refused_in_a_sentence(memory):
     extraction = extract(network(memory, "gru"), condition(memory, "gru"), 0, strings=10)
     assert extraction.machine is None
@@ -92,7 +92,7 @@ def test_extraction_is_refused_in_a_sentence(memory):
 
 
 def test_the_commands(softstack, run_root, untrained, tmp_path):
-    path = str(untrained(condition("superposition")).path)
+    path = str(untrained(condition("ladder")).path)
     code, out, err = softstack("view", path, "--no-open")
     assert (code, err) == (0, "")
     assert page_data((tmp_path / "view.html").read_text())["networks"][0]["runs"]

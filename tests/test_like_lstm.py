@@ -24,11 +24,9 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 import softstack as ss
 from contract import DOUBLE, gradients, inputs, make, same, score
-from plugins.deque import Deque
 from plugins.layer_norm import NormedRNN
 from plugins.mgu import MGU
 from plugins.register import Register
-from plugins.superposition import Superposition
 from softstack.controllers import LSTM, RNN
 
 both = pytest.mark.parametrize("network", ["StackRNN", "BufferedStackRNN"])
@@ -212,14 +210,13 @@ def test_features_come_out_without_an_output_size(network, controller, generator
     same(gradients(score(net(x)[0]), parameters), gradients(score(y), parameters))
 
 
-def test_attributes(monkeypatch):
+def test_attributes():
     net = make("queue", controller="gru", num_layers=2, dropout=0.25, bidirectional=True)
     sizes = ("input_size", "hidden_size", "memory_size", "output_size", "num_layers", "dropout")
     assert [getattr(net, size) for size in sizes] == [3, 5, 2, 4, 2, 0.25]
     assert net.bidirectional
     assert [cell.input_size for cell in net.cells] == [3, 3, 10, 10]
     assert [cell.output_size for cell in net.cells] == [None, None, 4, 4]
-    monkeypatch.setitem(ss.MEMORIES, "deque", Deque)
     deque = make("deque")
     assert (deque.memory_size, deque.cell.memory.width) == (2, 4)  # it reads both of its ends
     assert make(Register(7), memory_size=None).memory_size == 7
@@ -307,7 +304,7 @@ def test_an_instance_keeps_its_weights_and_moves():
     """To the dtype of the network; a controller that was trained before stays trained."""
     core = LSTM(5, 5)
     weight = core.from_input.weight.detach().clone()
-    net = ss.StackRNN(3, memory=Superposition(2), controller=core, **DOUBLE)
+    net = ss.StackRNN(3, memory=ss.Superposition(2), controller=core, **DOUBLE)
     assert net.cell.core is core
     assert_close(core.from_input.weight, weight.double())
     net.reset_parameters()

@@ -15,7 +15,7 @@ from softstack.lab.tasks.data import Example
 
 pytestmark = pytest.mark.usefixtures("known")
 KINDS = [
-    ("register", "gated"), ("superposition", "lstm"), ("stack", "gated"),
+    ("register", "gated"), ("ladder", "lstm"), ("stack", "gated"),
     *((name, "gru") for name, memory in ss.MEMORIES.items() if type(memory(2)) not in recording.MEMORIES),
 ]  # fmt: skip
 
@@ -107,7 +107,7 @@ def test_a_buffered_network_is_played_back_with_its_buffers(opened, untrained):
 
 @needs_chromium
 def test_it_fits_a_phone(opened, untrained):
-    for memory in ("register", "superposition"):
+    for memory in ("register", "ladder"):
         page = opened([untrained(condition(memory))], width=360, height=700)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
         assert page.locator("#strings").bounding_box()["width"] > 150
@@ -154,5 +154,5 @@ def test_a_symbol_may_have_a_space(opened, untrained, monkeypatch, memory):
 
 
 def test_pages_that_are_played_back_stay_small(untrained):
-    text = network_page.page([untrained(condition("superposition"))])
+    text = network_page.page([untrained(condition("ladder"))])
     assert len(text.encode()) < 400_000

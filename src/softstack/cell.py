@@ -2,7 +2,6 @@
 
 import keyword
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -14,7 +13,7 @@ from softstack.controllers import CONTROLLERS, Heads, Hidden, Linear, require, r
 from softstack.disturbance import Disturbance
 from softstack.errors import BadInput, unknown
 from softstack.memory import MEMORIES, Batch, Memory, Scores, Strength
-from softstack.memory.protocol import TAKEN, Head, instructions_type
+from softstack.memory.protocol import TAKEN, Head, instructions_type, trusting
 from softstack.memory.scan import stepped
 from softstack.memory.states import detached, kept, only_where
 
@@ -180,9 +179,8 @@ def _memory(memory: str | Memory, size: int | None) -> Memory:
         raise BadInput(
             f"memory_size is {size}, but {memory} reads vectors of {memory.width}: leave memory_size out"
         )
-    if is_dataclass(memory) and "validate" in [field.name for field in fields(memory)]:
-        return replace(memory, validate=False)  # the heads keep strengths in [0, 1]
-    return memory
+    trusted: Memory = trusting(memory)  # the heads keep strengths in [0, 1]
+    return trusted
 
 
 def _core(controller: str | nn.Module, input_size: int, hidden_size: int | None, kind: dict[str, Any]) -> Any:

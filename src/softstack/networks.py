@@ -42,8 +42,8 @@ class StackRNN(Disturbed):
     * `output_size`: numbers in y; None gives the controller's features, as nn.LSTM does
     * `controller`: "linear", "mlp", "rnn", "gru", "lstm", another name in `ss.CONTROLLERS`, or a core of your
       own, for an input as wide as x and what is read together (docs/add/controller.md)
-    * `memory`: "stack", "queue", "none", another name in `ss.MEMORIES`, or a memory of your own, which knows
-      its size (docs/add/memory.md)
+    * `memory`: "stack", "queue", "none", another name in `ss.MEMORIES` (docs/memories.md), or a memory that
+      knows its size, such as `ss.Superposition(4, depth=20)` or one of your own (docs/add/memory.md)
     * `num_layers`: cells one above the other, each with a memory; each reads the features of the one below
     * `dropout`: share of those features that is dropped in training
     * `state_reset`: in training, how likely the controller's state is lost before each step, in each sequence

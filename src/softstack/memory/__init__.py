@@ -1,10 +1,12 @@
 """§2.1 and §2.3: memories, one file each, and the protocol that they keep (`protocol.py`).
 
-MEMORIES gives names to them: a name stands for the class, which is made with the size of its vectors.
+MEMORIES gives names to them: a name stands for the class, which is made with the size of its vectors, or for
+a class with some of its options chosen.
 """
 
 from collections.abc import Callable
 
+from softstack.memory.deque import Deque as Deque
 from softstack.memory.items import Ahead as Ahead
 from softstack.memory.items import MemoryState as MemoryState
 from softstack.memory.items import above as above
@@ -13,6 +15,7 @@ from softstack.memory.items import empty as empty
 from softstack.memory.items import pop as pop
 from softstack.memory.items import push as push
 from softstack.memory.items import read as read
+from softstack.memory.multipop import Multipop as Multipop
 from softstack.memory.nothing import NoMemory as NoMemory
 from softstack.memory.protocol import Batch as Batch
 from softstack.memory.protocol import Choice as Choice
@@ -27,7 +30,20 @@ from softstack.memory.queue import Queue as Queue
 from softstack.memory.scan import queue_scan as queue_scan
 from softstack.memory.scan import scan as scan
 from softstack.memory.scan import stack_scan as stack_scan
+from softstack.memory.several import Deep as Deep
+from softstack.memory.several import Several as Several
 from softstack.memory.stack import Stack as Stack
 from softstack.memory.states import compact as compact
+from softstack.memory.superposition import Superposition as Superposition
 
-MEMORIES: dict[str, Callable[[int], Memory]] = {"stack": Stack, "queue": Queue, "none": NoMemory}
+MEMORIES: dict[str, Callable[[int], Memory]] = {
+    "stack": Stack,
+    "queue": Queue,
+    "none": NoMemory,
+    "deque": Deque,
+    "superposition": Superposition,
+    "superposition_without_noop": lambda size: Superposition(size, noop=False),
+    "multipop": Multipop,
+    "two_stacks": lambda size: Several(Stack(size), 2),
+    "deep_stack": lambda size: Deep(Stack(size), 2),
+}

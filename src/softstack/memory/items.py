@@ -88,6 +88,15 @@ def read(state: MemoryState, ahead: Ahead) -> Tensor:
     return torch.matmul(w.unsqueeze(-2), V).squeeze(-2)  # (B, m)
 
 
+def tops(state: MemoryState, ahead: Ahead, count: int) -> Tensor:
+    """The `count` nearest items, (B, count, m): what is read now, what would be read after whole items of
+    strength 1 were popped, and so on."""
+    V, s = state
+    depths = torch.arange(1, count + 1, device=s.device, dtype=s.dtype).unsqueeze(-1)
+    w = torch.minimum(s.unsqueeze(-2), relu(depths - ahead(s).unsqueeze(-2)))  # (B, count, N), down to each
+    return torch.matmul(torch.diff(w, dim=-2, prepend=torch.zeros_like(w[..., :1, :])), V)
+
+
 def empty(size: int, batch: Batch, like: Tensor) -> MemoryState:
     """No items yet: V (B, 0, m) and s (B, 0), of the dtype and on the device of `like`."""
     return MemoryState(like.new_zeros(*batch, 0, size), like.new_zeros(*batch, 0))

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from softstack import checks
-from softstack.memory.items import MemoryState, before, no_items, paper_heads, pop, push, read, seen
+from softstack.memory.items import MemoryState, before, no_items, paper_heads, pop, push, read, seen, tops
 from softstack.memory.protocol import Batch, Contents, Drawn, Head, Instructions
 
 
@@ -58,3 +58,7 @@ class Queue:
     def nearest(self, state: MemoryState) -> MemoryState:
         """Without what the next read does not see."""
         return MemoryState(state.V, seen(state.s, before))
+
+    def tops(self, state: MemoryState, count: int) -> Tensor:
+        """The `count` nearest items, (B, count, m), for `Deep`."""
+        return tops(state, before, count)

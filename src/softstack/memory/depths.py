@@ -1,0 +1,50 @@
+"""Stacks whose cells stand for depths: what a superposition stack and a multipop stack hold.
+
+    S  (B, N, m)  the mean over all stacks that there may be, from the top down: 0 where nothing is
+    p  (B, N)     how likely it is that something is there
+
+Both change alike in a step, so they are kept as one tensor: p is the last column. A cell that is yet to come
+is 0, and so it may join at the end of the state.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from softstack.memory.protocol import Batch, Contents
+
+
+class Depths(NamedTuple):
+    """What is at each depth, the top first."""
+
+    cells: Tensor  # (B, N, m + 1): [S; p]
+
+
+def no_depths(
+    size: int,
+    batch: Batch | int | None,
+    device: torch.device | str | None,
+    dtype: torch.dtype | None,
+) -> Depths:
+    """No cells yet, for an int B sequences, for None one."""
+    batch = () if batch is None else (batch,) if isinstance(batch, int) else batch
+    return Depths(torch.zeros(*batch, 0, size + 1, device=device, dtype=dtype))
+
+
+def whole(v: Tensor) -> Tensor:
+    """A vector (B, m) as a cell (B, 1, m + 1) that is there for certain."""
+    return pad(v, (0, 1), value=1.0).unsqueeze(-2)
+
+
+def tops(state: Depths, count: int) -> Tensor:
+    """The `count` topmost cells (B, count, m + 1)."""
+    cells = state.cells[..., :count, :]
+    return pad(cells, (0, 0, 0, count - cells.shape[-2]))
+
+
+def mean_contents(state: Depths) -> Contents:
+    """Each cell with the mean of what may be there; the top is the last, as piles are drawn."""
+    S, p = state.cells[..., :-1].flip(-2), state.cells[..., -1].flip(-1)
+    return Contents(S / p.clamp(min=1e-6).unsqueeze(-1), p)
