@@ -66,8 +66,10 @@ def table(
     table_page.write(out, name, reproduced, meta)
     row_page.write(out, reproduced, f"{name}.html")
     if len(seeds) >= distributions.ENOUGH:
-        distributions.write(out, reproduced, meta)
-        print(distributions.verdict(distributions.rows(reproduced)))
+        common = [distributions.on_common_strings(out, TABLE_1[row["row"] - 1], seeds) for row in reproduced]
+        listed = distributions.rows(reproduced, common)
+        distributions.write(out, listed, meta)
+        print(distributions.verdict(listed))
     screen = Table(*report.HEADER)
     for cells in report.cells(reproduced):
         screen.add_row(*(cell.strip("*") for cell in cells))

@@ -4,6 +4,10 @@ That our median of ten lies inside the paper's [min, max] is a lenient test. Wit
 ask more: draw ten of them, again and again, and see how often their min, median or max lies as far out as the
 paper's, on the side where that lies.
 
+Our trials have test strings of their own. The authors tested the ten trials of a row on one file of strings,
+so that what the strings do to one trial they do to all: networks that all guess in the same way then score
+the same. For the figures of the test each draw is therefore of one set of strings and of ten trials on it.
+
 distributions.json   every trial's dev and test accuracy, by row, and the probability of each figure
 distributions.md     the same to read
 """
@@ -14,26 +18,59 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 
+from softstack.lab import tasks
 from softstack.lab.reports import table1 as report
 from softstack.lab.runs import store
+from softstack.lab.tasks.data import Dataset
+from softstack.lab.training.conditions import Condition
+from softstack.lab.training.draws import encoded
+from softstack.lab.training.population import accuracies
 from softstack.words import counted
 
 Row = report.Row
 ENOUGH = 100  # trials of a row from which its distribution is known well enough
 DRAWN, DRAWS = 10, 20_000  # the paper's trials, and how often as many are drawn from ours
 UNLIKELY = 0.01
+SETS = 8  # of test strings, on each of which all trials of a row are scored
+TOGETHER = 20  # networks that are scored at once
 STATISTICS: dict[str, Callable[..., Any]] = {"min": np.min, "median": np.median, "max": np.max}
 
 
-def probabilities(trials: Sequence[Row], paper: Row) -> dict[str, float]:
+def on_common_strings(root: Path, condition: Condition, seeds: Sequence[int]) -> NDArray[np.float64]:
+    """(SETS, trials): how each trial of a row scores on each set of test strings."""
+    task = tasks.find(condition.task)
+    networks = [store.network(store.load(store.place(root, condition, seed))) for seed in seeds]
+    scores = np.empty((SETS, len(seeds)))
+    for number in range(SETS):
+        strings = tasks.draw(task, np.random.default_rng([number, 10**6]), condition.test_size, "test")
+        data = encoded(condition, strings, "test")
+        for first in range(0, len(seeds), TOGETHER):
+            some = networks[first : first + TOGETHER]
+            stacked = [dict(network.named_parameters()) for network in some]
+            parameters = {name: torch.stack([p[name].detach() for p in stacked]) for name in stacked[0]}
+            alike = Dataset(*(x.expand(len(some), *x.shape) for x in data))
+            scores[number, first : first + TOGETHER] = accuracies(
+                some[0], parameters, alike, len(task.alphabet)
+            )
+    return scores
+
+
+def probabilities(
+    trials: Sequence[Row], paper: Row, common: NDArray[np.float64] | None = None
+) -> dict[str, float]:
     """Of each of the paper's figures, in percent: twice the smaller share of draws on either side of it, to
-    the paper's one decimal."""
+    the paper's one decimal. Test accuracies are those in `common`, or else the trials' own."""
     rng = np.random.default_rng(0)
     chances = {}
     for split in ("dev", "test"):
-        ours = np.array([100 * trial[split] for trial in trials])
+        ours = 100 * np.array([trial[split] for trial in trials])
         draws = rng.choice(ours, (DRAWS, DRAWN))
+        if split == "test" and common is not None:
+            sets = rng.integers(len(common), size=(DRAWS, 1))
+            draws = 100 * common[sets, rng.integers(len(trials), size=(DRAWS, DRAWN))]
         for name, statistic in STATISTICS.items():
             figure, values = paper[f"{split}_{name}"], statistic(draws, axis=1).round(1)
             below, above = (values <= figure + 1e-9).mean(), (values >= figure - 1e-9).mean()
@@ -41,15 +78,17 @@ def probabilities(trials: Sequence[Row], paper: Row) -> dict[str, float]:
     return chances
 
 
-def rows(table: Sequence[Row]) -> list[Row]:
-    """The rows of a table with the probability of each figure, and no more of a trial than its accuracies."""
+def rows(table: Sequence[Row], common: Sequence[NDArray[np.float64]]) -> list[Row]:
+    """The rows of a table with the probability of each figure, and no more of a trial than its accuracies;
+    `common` has those of each row on common strings."""
     listed = []
-    for row in table:
+    for row, scores in zip(table, common, strict=True):
         trials = [{name: trial[name] for name in ("seed", "dev", "test")} for trial in row["trials"]]
         first = {name: row[name] for name in ("row", "task", "buffered", "controller", "stack", "paper")}
         statistics = {name: row[name] for name in report.STATISTICS}
-        chances = probabilities(trials, row["paper"])
-        listed.append({**first, **statistics, "probability": chances, "trials": trials})
+        chances = probabilities(trials, row["paper"], scores)
+        shared = {"common": scores.round(5).tolist(), "trials": trials}
+        listed.append({**first, **statistics, "probability": chances, **shared})
     return listed
 
 
@@ -98,8 +137,7 @@ def markdown(listed: Sequence[Row], meta: Row) -> str:
     return f"{table}\n\n{verdict(listed)} {report.stamp(meta)}\n"
 
 
-def write(out: Path, table: Sequence[Row], meta: Row) -> None:
-    listed = rows(table)
+def write(out: Path, listed: Sequence[Row], meta: Row) -> None:
     texts = {
         "distributions.json": json.dumps({**meta, "rows": listed}),
         "distributions.md": "# Table 1 by distributions\n\n" + markdown(listed, meta),
