@@ -20,9 +20,7 @@ XOR = Condition(
 )
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-needs_chromium = pytest.mark.skipif(
-    CHROMIUM is None, reason="no Chromium found: `apt-get install chromium` to test the page in a browser"
-)
+needs_chromium = pytest.mark.chromium
 
 
 def launched(playwright):

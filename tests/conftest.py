@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-from browser import browser, opened, reverser, run_root, untrained  # noqa: F401 (fixtures)
+from browser import CHROMIUM, browser, opened, reverser, run_root, untrained  # noqa: F401 (fixtures)
 
 settings.register_profile("softstack", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("softstack")
@@ -14,13 +14,18 @@ if not torch.cuda.is_available():  # the kernels of the GPU are interpreted: slo
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
+def pytest_runtest_setup(item):
+    """Skips what this machine cannot run. pytest counts all skips of one line of code in one line."""
+    if CHROMIUM is None and item.get_closest_marker("chromium"):
+        pytest.skip("no Chromium found: `apt-get install chromium` to test the pages in a browser")
+    if not torch.cuda.is_available() and item.get_closest_marker("cuda"):
+        pytest.skip("no CUDA device here")
+
+
 def pytest_generate_tests(metafunc):
     """`device` runs a test on the CPU, and on CUDA where there is one."""
     if "device" in metafunc.fixturenames:
-        cuda = pytest.param(
-            "cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
-        )
-        metafunc.parametrize("device", ["cpu", cuda])
+        metafunc.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
 
 
 @pytest.fixture

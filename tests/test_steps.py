@@ -56,7 +56,7 @@ def test_native_steps(controller, memory, more):
     agree(condition, Native)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+@pytest.mark.cuda
 @pytest.mark.parametrize("buffered", [False, True])
 @pytest.mark.parametrize("controller", CORES)
 def test_graphed_steps(controller, buffered):
