@@ -53,18 +53,22 @@ def softstack(tmp_path, monkeypatch, capsys):
 
 @pytest.fixture
 def registries():
-    """What a test registers is taken out again at its end, or whenever this is called."""
+    """What a test registers is taken out again at its end, or whenever this is called. A call returns what
+    was taken out, and a call with that puts it back."""
     from softstack.controllers import CONTROLLERS
     from softstack.lab import plugins
     from softstack.lab.tasks import TASKS
     from softstack.memory import MEMORIES
 
-    kept = [(registry, dict(registry)) for registry in (MEMORIES, CONTROLLERS, TASKS, plugins._plugins)]
+    tables = MEMORIES, CONTROLLERS, TASKS, plugins._plugins
+    built_in = [dict(registry) for registry in tables]
 
-    def restore():
-        for registry, entries in kept:
+    def restore(contents=built_in):
+        before = [dict(registry) for registry in tables]
+        for registry, entries in zip(tables, contents, strict=True):
             registry.clear()
             registry.update(entries)
+        return before
 
     yield restore
     restore()
