@@ -1,13 +1,21 @@
 # Each command sets everything up first; nothing is done by hand.
 #   make view    a network that reverses strings, trained in seconds, in your browser
 #   make table   the paper's Table 1, reproduced side by side with the paper's own numbers
-#   make test    the tests
+#   make check   ruff, mypy and the core of the tests, in about a minute: while you work
+#   make test    ruff, mypy and all tests: before you share it
 #   make docs    the documentation, in docs/_build
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: view table test coverage docs figures screens results clean
+# A part of the tests that takes seconds and goes through every package once.
+CORE := $(addprefix tests/test_, imports.py memory.py networks.py layer.py steps.py \
+	kernels.py::test_scans_on_any_strengths kernels.py::test_a_population_is_one_call \
+	grammar.py transducer.py equivalence.py tasks.py where.py sweeps.py questions.py report.py show.py curves.py)
+# Halves of the tests are far apart: two processes seldom compile the same kernel, or train for the same fixture.
+PYTEST := $(BIN)/pytest -n 2 --dist worksteal
+
+.PHONY: view table check test lint core tests coverage docs figures screens results clean
 
 view: $(VENV)/.lab
 	$(BIN)/softstack train reversal --controller linear
@@ -19,14 +27,26 @@ table: $(VENV)/.lab
 figures: $(VENV)/.lab
 	$(BIN)/softstack figures
 
+check: $(VENV)/.dev
+	$(MAKE) --no-print-directory --jobs 2 lint core
+
 test: $(VENV)/.dev
+	$(MAKE) --no-print-directory --jobs 2 lint tests
+
+lint:
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2
+
+# The core, and the files of tests that you have changed or added.
+core:
+	$(PYTEST) $(CORE) $(wildcard $(shell git ls-files --modified --others --exclude-standard "tests/test_*.py"))
+
+tests:
+	$(PYTEST)
 
 # Takes twice as long as the tests alone.
 coverage: $(VENV)/.dev
-	$(BIN)/pytest -n 2 --cov --cov-report=term
+	$(PYTEST) --cov --cov-report=term
 
 docs: $(VENV)/.dev
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build
