@@ -37,6 +37,13 @@ def count_derivations(grammar: Grammar, depth: int) -> int:
     return _by_depth(grammar).row(_whole("depth", depth))[0]
 
 
+def ends_before(grammar: Grammar, depth: int) -> bool:
+    """Whether no derivation is as deep as this, or deeper. Nonterminals that nest in themselves give trees of
+    more depths than there are nonterminals."""
+    least = depth - 2 * len(grammar.rules) - 2
+    return least > 0 and 0 < count_derivations(grammar, least) == count_derivations(grammar, depth)
+
+
 def count_derivations_of_length(grammar: Grammar, length: int) -> int:
     """The number of derivation trees whose string has exactly this length."""
     return _by_length(grammar).row(_whole("length", length))[0]
@@ -50,6 +57,20 @@ def count_strings(grammar: Grammar, depth: int) -> int:
 def enumerate_strings(grammar: Grammar, depth: int) -> Iterator[String]:
     """The distinct strings of at most this depth: shorter first, then in the order of `grammar.terminals`."""
     return (_decoded(grammar, w) for w in sorted(sorted(_all_strings(grammar, depth)), key=len))
+
+
+def few_strings(grammar: Grammar, depth: int, most: int) -> list[String] | None:
+    """The distinct strings of at most this depth; None if there are more than `most`, or if they cannot be
+    listed quickly."""
+    if listing := _tables(grammar).listing(0, _whole("depth", depth)):
+        strings, _ = listing
+        return [_decoded(grammar, w) for w in strings] if len(strings) <= most else None
+    return None
+
+
+def longest(grammar: Grammar, depth: int) -> int:
+    """The length of the longest string of at most this depth; -1 if there is none."""
+    return _tables(grammar).level(_whole("depth", depth)).longest[0]
 
 
 def derivations(grammar: Grammar, string: Sequence[str], depth: int | None = None) -> int:

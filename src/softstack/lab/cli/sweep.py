@@ -88,8 +88,10 @@ def sweep(
     as_json
         print JSON
     """
-    plan = sweeps.load(file)
     root = out or Path("runs") / file.stem
+    plan = sweeps.load(file, root)
+    for note in plan.notes:
+        say(note)
     if not (checkpoint >= 0 and stall > 0 and (workers is None or workers > 0)):
         raise BadInput("--checkpoint must not be negative, and --stall and --workers must be more than 0")
     chosen = clusters.check(

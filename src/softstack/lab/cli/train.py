@@ -10,8 +10,10 @@ from cyclopts import Parameter
 
 from softstack.errors import BadInput
 from softstack.lab.cli.options import Whole, at_least_one, not_negative, whole
+from softstack.lab.cli.screen import say
 from softstack.lab.runs import store
 from softstack.lab.sweeps.jobs import train_missing
+from softstack.lab.tasks import sources
 from softstack.lab.training.conditions import Condition
 from softstack.words import counted
 
@@ -42,6 +44,13 @@ def train(
     /,
     *,
     options: Options = Options(),  # noqa: B008 (frozen)
+    grammar: Path | None = None,
+    predict: str | None = None,
+    depth: Whole | None = None,
+    test_depth: Whole | None = None,
+    data: Path | None = None,
+    dev: Path | None = None,
+    test: Path | None = None,
     config: Path | None = None,
     seed: Whole = 0,
     trials: Whole = 1,
@@ -55,10 +64,29 @@ def train(
 
     softstack train --config mine.toml --seed 7        a file with lines such as  task = "reversal"
 
+    softstack train --grammar mine.cfg --predict ") ]"        the next symbol, scored where it is ) or ]
+
+    softstack train --data train.tsv --dev dev.tsv --test test.tsv        examples of your own
+
     Parameters
     ----------
     task
-        what to learn; `softstack tasks` lists them
+        what to learn: `softstack tasks` lists tasks; or a file with a pushdown transducer, FILE.pdt
+    grammar
+        a file with a grammar, to learn the next symbol of its strings
+    predict
+        with a grammar: the symbols at which that is scored, separated by spaces; all of them if not given
+    depth
+        with a grammar: that of training strings; enough for 2,000 of them if not given
+    test_depth
+        with a grammar: that of test strings; twice that of training if not given, less if they grow very long
+    data
+        a file of training examples, one per line: input symbols, a tab, target symbols, separated by spaces,
+        `_` where nothing is scored
+    dev
+        such a file for what ends the training; a tenth of --data is held out if not given
+    test
+        such a file for what is measured at the end; a tenth of --data is held out if not given
     config
         a TOML file with any of the options below, without dashes (hidden_size = 20); options given here win
     seed
@@ -68,9 +96,17 @@ def train(
     out
         where run directories go
     """
+    files = {"grammar": grammar, "predict": predict, "depth": depth, "test_depth": test_depth}
+    files |= {"data": data, "dev": dev, "test": test}
     settings: dict[str, Any] = {} if config is None else _toml(config)
-    settings |= {} if task is None else {"task": task}
+    folder = Path() if config is None else config.parent  # from which the files in a file are named
+    if chosen := _chosen(task, files):
+        settings["task"], folder = chosen, Path()
     settings |= {name: value for name, value in vars(options).items() if value is not None}
+    if source := sources.read(settings.get("task"), folder):
+        for note in source.notes:
+            say(note)
+        settings = source.completed(settings)
     condition = Condition.from_dict(settings, str(config) if config else "the command")
     seeds = range(seed, seed + at_least_one("--trials", trials))
     not_negative("--seed", seed)
@@ -79,6 +115,19 @@ def train(
         run = store.load(store.place(out, condition, trial_seed))
         dev, test, epochs = (run.result[name] for name in ("dev", "test", "epochs"))
         print(f"{run.path}  dev {dev:.1%}  test {test:.1%}  {counted(epochs, 'epoch')}")
+
+
+def _chosen(task: str | None, files: dict[str, Any]) -> str | dict[str, Any] | None:
+    """The task that is named on the command line, as it would be in a TOML file."""
+    given = {name: value for name, value in files.items() if value is not None}
+    named = [*(["a task"] if task else []), *(f"--{kind}" for kind in sources.KEYS if kind in given)]
+    if len(named) > 1:
+        raise BadInput(f"{' and '.join(named)} are given: name one thing to learn")
+    for kind, names in sources.KEYS.items():
+        for name in names:
+            if name in given and kind not in given:
+                raise BadInput(f"--{name.replace('_', '-')} needs --{kind}: name the file")
+    return {k: str(v) if isinstance(v, Path) else v for k, v in given.items()} or task
 
 
 def _toml(path: Path) -> dict[str, Any]:

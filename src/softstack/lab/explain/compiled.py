@@ -8,10 +8,10 @@ import torch
 
 from softstack.errors import BadInput, unknown
 from softstack.formal.compiler import Compiled, compiled
-from softstack.formal.recognising import is_recogniser, with_verdicts
 from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
 from softstack.lab.runs import store
+from softstack.lab.tasks import sources
 from softstack.lab.training.conditions import Condition
 from softstack.lab.training.draws import encoded, examples
 from softstack.lab.training.population import accuracies
@@ -28,23 +28,15 @@ def find(name: str) -> tuple[Transducer, str]:
         if name in tasks.TASKS:
             raise BadInput(f"the task {name!r} has no machine: name a file with a pushdown transducer")
         raise unknown("machine", name, [*machines, "a file with a pushdown transducer"])
-    try:
-        machine = Transducer.parse(path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{path} is not text in UTF-8 ({error.reason} at byte {error.start})") from None
-    except BadInput as error:
-        raise BadInput(f"{path}: {error}") from None
+    machine = sources.machine(path)
     return machine, str(machine)
 
 
 def speaking(machine: Transducer, task: str) -> tuple[Transducer, str, str]:
-    """A machine and its task as a network can be them, and a sentence where that is not the machine as it is:
-    a recogniser writes its verdicts."""
-    if not is_recogniser(machine):
-        return machine, task, ""
-    told = with_verdicts(machine)
-    sentence = "the machine writes nothing and accepts: the network writes 1 after each symbol where it does"
-    return told, str(told) if task == str(machine) else task, f"{sentence}, and 0 elsewhere"
+    """A machine and its task as a network can be them, and a sentence where that is not the machine as it
+    is."""
+    told, sentence = sources.speaking(machine)
+    return told, str(told) if task == str(machine) else task, sentence
 
 
 def compile_task(

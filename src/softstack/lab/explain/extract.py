@@ -33,6 +33,7 @@ from softstack.lab.explain.observing import STAYS, Hardening, harden, observe
 from softstack.lab.explain.probes import like_training, outside, probes
 from softstack.lab.explain.swaps import use
 from softstack.lab.tasks.data import Example
+from softstack.lab.tasks.transduction import Transduction
 from softstack.lab.training.conditions import Condition
 from softstack.memory import NoMemory, Stack
 
@@ -114,7 +115,7 @@ def extract(
         )
         return Extraction(None, False, None, 0.0, 0, [], None, sentence)
     task = tasks.find(condition.task)
-    every_position |= condition.buffered and condition.task not in tasks.TASKS  # a machine says all of it
+    every_position |= condition.buffered and isinstance(task, Transduction)  # a machine says all of it
     rng = np.random.default_rng([seed, len(task.alphabet), strings])
     sample = _strings(condition, rng, strings, every_position)
     hardening = harden(network, condition, sample[:100], every_position)

@@ -9,6 +9,8 @@
         provenance.json        what differs between runs of a trial: commit, versions, plugins, device, time
     ROOT/<condition>/seed-<n>.unfinished/
         the first two and trainer.safetensors, as of an epoch in the middle of the training: unfinished.py
+    ROOT/<condition>/data-<digest>.tsv
+        the examples, where the task is files of them: copies.py
 
 A directory is written under a temporary name, brought to disk and renamed, so that a kill leaves all of
 it or nothing under its name. Nothing here loads a pickle.
@@ -35,7 +37,7 @@ import tomli_w
 import softstack
 from softstack.errors import BadInput, unknown
 from softstack.lab import plugins
-from softstack.lab.runs import weights
+from softstack.lab.runs import copies, weights
 from softstack.lab.runs.disk import read, sync
 from softstack.lab.runs.disk import write as write
 from softstack.lab.runs.versions import provenance as provenance
@@ -104,6 +106,7 @@ def put(root: Path, condition: Condition, trials: dict[int, Files]) -> None:
     """
     parent = folders(root, condition)[0]
     parent.mkdir(parents=True, exist_ok=True)
+    copies.keep(root, parent.name, condition.task)
     temporaries: dict[int, Path] = {}
     try:
         for seed, contents in trials.items():
@@ -203,6 +206,7 @@ def load(path: Path) -> Run:
     """Read a run directory back, or say in a sentence what is wrong with it."""
     with _sentences(path):
         files = _whole(path)
+        copies.recall(str(files.values["task"]), (path, path.absolute().parent))
         plugins.require(files.values, files.provenance.get("plugins", ()), str(path))
         condition = Condition.from_dict(files.values, str(path / "config.toml"))
         if files.task_version != condition.task_version:

@@ -29,6 +29,7 @@ from softstack.lab.runs import store
 from softstack.lab.sweeps import workers
 from softstack.lab.sweeps.units import Unit, begun_trials, device, parts, work
 from softstack.lab.sweeps.workers import Engine
+from softstack.lab.tasks import collection
 from softstack.lab.training import checkpoints
 
 MOST_ATTEMPTS = 3
@@ -77,12 +78,14 @@ def run(
 
 def _remote(
     number: int, unit: Unit, begun: list[bytes], root: str, token: str, every: float,
-    sent: list[plugins.Source],
+    sent: list[plugins.Source], examples: str | None,
 ) -> tuple[dict[int, store.Files], float]:  # fmt: skip
     """What a worker does. By a file that the driver put there it knows whether it sees the run root."""
     from distributed import get_worker
 
     plugins.receive(sent)
+    if examples is not None:
+        collection.hold(examples)
     worker = get_worker()
     trials = [checkpoints.loads(content, unit.condition, "a checkpoint from the driver") for content in begun]
     shared = Path(root) if (Path(root) / _token(token)).is_file() else None
@@ -245,8 +248,10 @@ def _next(waiting: deque[_Task], root: Path) -> tuple[_Task | None, list[Done]]:
 
 def _submit(client: Any, number: int, unit: Unit, worker: str, engine: Engine, root: Path, token: str) -> Any:
     begun = [checkpoints.dumps(checkpoint) for checkpoint in begun_trials(root, unit)]
+    task = collection.held(unit.condition.task)
     return client.submit(
         _remote, number, unit, begun, str(root.absolute()), token, engine.every, plugins.sources(),
+        task and task.text,
         pure=False, workers=[worker], allow_other_workers=False,
     )  # fmt: skip
 

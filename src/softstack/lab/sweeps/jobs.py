@@ -12,7 +12,7 @@ import torch
 from softstack import fit, kernels
 from softstack.errors import BadInput
 from softstack.lab import plugins, tasks
-from softstack.lab.runs import disk, store, unfinished
+from softstack.lab.runs import copies, disk, store, unfinished
 from softstack.lab.sweeps import plans, tally, workers
 from softstack.lab.sweeps.engine import Failure, Say, run, silent
 from softstack.lab.sweeps.plans import Sweep
@@ -77,6 +77,8 @@ def run_sweep(
         store.sweep_up(root, concerned)
         left = {c: missing(root, c, sweep.seeds) for c in concerned}  # who claimed them before may be done
         _tell_of_damage(root, left, say)
+        for condition in concerned:
+            copies.keep(root, store.folders(root, condition)[0].name, condition.task)
         plan = root / PLANS / plan_name(sweep)
         plan.parent.mkdir(exist_ok=True)
         disk.write(plan.with_suffix(".toml"), plans.dumps(sweep))

@@ -31,7 +31,9 @@ import tomli_w
 import torch
 
 from softstack.errors import BadInput, unknown
+from softstack.lab.runs import copies
 from softstack.lab.runs.disk import read
+from softstack.lab.tasks import sources
 from softstack.lab.training.conditions import Condition
 
 KEYS = ("seeds", "condition", "product", "random", "sobol", "slurm")
@@ -47,6 +49,7 @@ class Sweep(NamedTuple):
     conditions: tuple[Condition, ...]
     seeds: tuple[int, ...]
     slurm: dict[str, Any] = {}  # noqa: RUF012 (never changed): how to ask SLURM for workers
+    notes: tuple[str, ...] = ()  # what was done with the files of its tasks, for a person
 
     @property
     def trials(self) -> int:
@@ -58,18 +61,22 @@ class Sweep(NamedTuple):
         return hashlib.sha256(json.dumps([self.name, names, self.seeds]).encode()).hexdigest()[:8]
 
 
-def load(path: Path) -> Sweep:
-    """A sweep from its file, or a sentence on what is wrong with that."""
+def load(path: Path, root: Path | None = None) -> Sweep:
+    """A sweep from its file, or a sentence on what is wrong with that. The files of its tasks are named from
+    where it is. With a root, copies of examples are looked for there."""
     try:
         content = tomllib.loads(read(path, MOST_BYTES).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadInput(
             f"{path} is not TOML ({error}): see `softstack sweep --help` for what it should say"
         ) from None
-    return parse(content, path.stem, str(path))
+    if root is not None:
+        for table in content["condition"] if _is_list(content.get("condition")) else ():
+            copies.recall(str(_table(table, f"[condition] in {path}").get("task", "")), root.glob("*"))
+    return parse(content, path.stem, str(path), path.parent)
 
 
-def parse(content: dict[str, Any], name: str, source: str) -> Sweep:
+def parse(content: dict[str, Any], name: str, source: str, folder: Path = Path()) -> Sweep:
     for key in content:
         if key not in KEYS:
             raise unknown(f"key in {source},", key, KEYS)
@@ -94,14 +101,19 @@ def parse(content: dict[str, Any], name: str, source: str) -> Sweep:
     combinations = [
         dict(zip(product, values, strict=True)) for values in itertools.product(*product.values())
     ]
-    conditions = [
-        Condition.from_dict(_merged((table, combination, sample), source), source)
-        for table in fixed
-        for combination in combinations
-        for sample in samples
-    ]
+    files: dict[str, sources.Source | None] = {}  # each is read once
+    conditions = []
+    for parts in itertools.product(fixed, combinations, samples):
+        settings = _merged(parts, source)
+        task = settings.get("task")
+        if repr(task) not in files:
+            files[repr(task)] = sources.read(task, folder)
+        if file := files[repr(task)]:
+            settings = file.completed(settings)
+        conditions.append(Condition.from_dict(settings, source))
+    notes = dict.fromkeys(note for file in files.values() if file for note in file.notes)
     slurm = _table(content.get("slurm", {}), f"[slurm] in {source}")
-    return Sweep(name, tuple(dict.fromkeys(conditions)), seeds, slurm)
+    return Sweep(name, tuple(dict.fromkeys(conditions)), seeds, slurm, tuple(notes))
 
 
 def dumps(sweep: Sweep) -> bytes:

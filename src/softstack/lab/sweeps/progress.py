@@ -31,7 +31,7 @@ def plans(root: Path) -> list[Path]:
 def read(plan: Path) -> Standing:
     """A sweep runs if its driver holds its claim, whatever any clock says."""
     root = plan.parent.parent
-    sweep = sweep_plans.load(plan)
+    sweep = sweep_plans.load(plan, root)
     done = {
         (condition.name, seed)
         for condition in sweep.conditions

@@ -6,7 +6,7 @@ Nothing else knows the tasks by name. What a task may have but need not is asked
 every task.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import count
 from typing import NamedTuple, Protocol
@@ -16,8 +16,9 @@ import numpy as np
 from softstack.errors import BadInput, unknown
 from softstack.formal.grammar import Grammar
 from softstack.formal.running import Live
-from softstack.formal.sampling import count_derivations, sample_derivations
+from softstack.formal.sampling import count_derivations, ends_before, sample_derivations
 from softstack.formal.transducer import Transducer
+from softstack.lab.tasks import collection, prediction
 from softstack.lab.tasks.agreement import Agreement
 from softstack.lab.tasks.arithmetic import MODULAR_ARITHMETIC, SOLVE_EQUATION
 from softstack.lab.tasks.binary_addition import BinaryAddition
@@ -47,6 +48,8 @@ class Task(Protocol):
         surprisal(symbols)       the nats that the source of the strings needs for one: -log p(string)
         source                   the paper that it comes from
         repeats                  True where there are too few strings for test strings that are all distinct
+        examples(rng, n, split)  the examples of a split, where its strings are not drawn: all, or n of them
+        sizes                    how many strings its splits have, as fields of a Condition, where it has few
         page                     how the page of `softstack view` computes it, see tasks/page.py
         version                  to be raised when the task changes: what was trained on another version is
                                  not mixed with what is trained on this one
@@ -103,7 +106,17 @@ TASKS: dict[str, Task] = {
 
 
 def find(name: str) -> Task:
-    """A task by its name, or by the text of the pushdown transducer that it is."""
+    """A task by its name, by the text of the grammar or of the pushdown transducer that it is, or by the name
+    of examples from files that this process has read."""
+    if name.startswith(prediction.MARK):
+        return prediction.of_grammar(name)
+    if name.startswith(collection.MARK):
+        if (examples := collection.held(name)) is None:
+            raise BadInput(
+                f"the examples of {name} are not here: their copy, {name}.tsv, belongs into the folder of "
+                "the run's condition, or into the run directory"
+            )
+        return examples
     if "->" in name or "→" in name:
         return of_text(name)
     if name not in TASKS:
@@ -113,7 +126,10 @@ def find(name: str) -> Task:
 
 def draw(task: Task, rng: np.random.Generator, n: int, split: Split) -> list[Example]:
     """n examples of a split. Those of the test set are distinct, unless the task says that there are too few;
-    elsewhere repetitions happen."""
+    elsewhere repetitions happen. A task that has its own examples gives those."""
+    own: Callable[[np.random.Generator, int, Split], list[Example]] | None = getattr(task, "examples", None)
+    if own is not None:
+        return own(rng, n, split)
     if split != "test" or getattr(task, "repeats", False):
         return [task.example(symbols) for symbols in task.sample(rng, n, split)]
     distinct: dict[tuple[str, ...], None] = {}
@@ -210,7 +226,7 @@ def _depth(grammar: Grammar, length: float) -> int:
     for depth in count(2):
         if count_derivations(grammar, depth):
             means[depth] = _mean_length(sample_derivations(grammar, rng, 100, depth))
-            if means[depth] > length:
+            if means[depth] > length or ends_before(grammar, depth):
                 return min(means, key=lambda depth: abs(means[depth] - length))
     raise AssertionError("unreachable")
 

@@ -102,18 +102,26 @@ def check_symbols(task: "Task", symbols: Sequence[str], where: str = "") -> None
             )
 
 
+def written(example: Example) -> str:
+    """A line of a data file."""
+    return " ".join(example.input) + "\t" + " ".join(target or UNSCORED for target in example.target)
+
+
 def write_tsv(file: TextIO, examples: Iterable[Example]) -> None:
-    for symbols, targets in examples:
-        file.write(" ".join(symbols) + "\t" + " ".join(t or UNSCORED for t in targets) + "\n")
+    for example in examples:
+        file.write(written(example) + "\n")
 
 
-def read_tsv(path: Path, task: "Task") -> list[Example]:
-    """The examples of a file, or a BadInput that names the line and what is wrong with it."""
+def read_tsv(path: Path, task: "Task | None" = None) -> list[Example]:
+    """The examples of a file, or a BadInput that names the line and what is wrong with it. Symbols that the
+    task does not have are refused; without a task, every symbol is accepted."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise BadInput(f"{path} is not text in UTF-8 ({error.reason} at byte {error.start})") from None
-    examples = [_parse(line, task, f"{path}, line {n}: ") for n, line in enumerate(lines, 1) if line.strip()]
+    examples = [
+        parse(line, f"{path}, line {number}: ", task) for number, line in enumerate(lines, 1) if line.strip()
+    ]
     if not examples:
         raise BadInput(f"{path} holds no example: write one per line, input symbols, a tab, target symbols")
     if not any(target for example in examples for target in example.target):
@@ -121,21 +129,26 @@ def read_tsv(path: Path, task: "Task") -> list[Example]:
     return examples
 
 
-def _parse(line: str, task: "Task", where: str) -> Example:
+def parse(line: str, where: str, task: "Task | None" = None) -> Example:
+    """The example on a line; `where` begins the sentence on what is wrong with it."""
     parts = line.split("\t")
     if len(parts) != 2:
         raise BadInput(
             f"{where}expected input symbols, one tab, target symbols; found {counted(len(parts) - 1, 'tab')}"
         )
     symbols, targets = (tuple(part.split()) for part in parts)
-    check_symbols(task, symbols, where)
+    if task:
+        check_symbols(task, symbols, where)
+    if not symbols:
+        raise BadInput(f"{where}the input is empty: give at least one symbol before the tab")
     if len(symbols) != len(targets):
         raise BadInput(
             f"{where}{counted(len(symbols), 'input symbol')} but {counted(len(targets), 'target')}: "
             f"give one target for each input symbol, {UNSCORED!r} where nothing is scored"
         )
+    accepted = {*(targets if task is None else task.outputs), UNSCORED}
     for target in targets:
-        if target != UNSCORED and target not in task.outputs:
+        if task and target not in accepted:
             raise BadInput(
                 f"{where}{target!r} is not a target of {task.name}: "
                 f"accepted are {' '.join(task.outputs)}, and {UNSCORED!r} where nothing is scored"

@@ -73,6 +73,19 @@ def ending(records: Sequence[Record]) -> dict[str, Any] | None:
     return {"symbol": mark, "each": each, "more": more}
 
 
+def with_ending(rule: dict[str, Any] | None, symbols: tuple[str, ...]) -> tuple[str, ...]:
+    """A string with what `ending` says that all end with, as far as it lacks that; as withEnding of tasks.js
+    has it."""
+    if rule is None:
+        return symbols
+    mark = rule["symbol"]
+    last = max((k + 1 for k, symbol in enumerate(symbols) if symbol != mark), default=0)
+    word, marks = symbols[:last], len(symbols) - last
+    if not word or mark in word:
+        return symbols
+    return (*word, *[mark] * max(rule["each"] * last + rule["more"], marks))
+
+
 def record(task: "Task", word: tuple[str, ...]) -> Record:
     """What the network is given for a string, the targets, and the string."""
     symbols, target = task.example(word)

@@ -41,7 +41,8 @@ class Condition:
     """
 
     task: str
-    """what is learnt: a name from `softstack tasks`, or the text of a pushdown transducer"""
+    """what is learnt: a name from `softstack tasks`, the text of a grammar or of a pushdown transducer, or
+    the name of examples from files"""
     controller: str = "lstm"
     """linear, mlp, rnn, gru, lstm, or one of a plugin"""
     memory: str = "stack"
@@ -198,7 +199,7 @@ class Condition:
             if key not in accepted:
                 raise unknown(f"key in {source},", key, accepted)
         if "task" not in values:
-            raise BadInput(f"{source} names no task: give one of {', '.join(tasks.TASKS)}")
+            raise BadInput(f"{source} names no task: give one of {', '.join(tasks.TASKS)}, a grammar or data")
         return cls(**values)
 
 
