@@ -118,8 +118,9 @@ def test_metrics_of_ones_own_task():
     with pytest.raises(BadInput, match="mine: metric 'string': did you mean 'strings'"):
         checking.check(Mine("mine"), "mine")
     Mine.metrics = ("nats",)
-    with pytest.raises(BadInput, match=r"mine: the metric 'nats' needs a method surprisal\(symbols\)"):
+    with pytest.raises(BadInput, match=r"mine: the metric 'nats' needs a method surprisals\(strings\)"):
         checking.check(Mine("mine"), "mine")
-    Mine.surprisal = lambda self, symbols: len(symbols) * math.log(2)
+    Mine.surprisals = lambda self, strings: [len(symbols) * math.log(2) for symbols in strings]
     checking.check(Mine("mine"), "mine")
-    assert tasks.bound_of(Mine("mine"), ("0", "1")) == pytest.approx(2 * math.log(2))
+    assert tasks.bounds_of(Mine("mine"), [("0", "1")]) == pytest.approx([2 * math.log(2)])
+    assert tasks.bounds_of(Xor(), [("0", "1")]) == [0]

@@ -2,7 +2,7 @@
 a plugin (lab/plugins.py).
 
 Nothing else knows the tasks by name. What a task may have but need not is asked for by `of_length`,
-`machine_of`, `metrics_of`, `bound_of`, `source_of`, `version_of` and `page_of`, which have an answer for
+`machine_of`, `metrics_of`, `bounds_of`, `source_of`, `version_of` and `page_of`, which have an answer for
 every task.
 """
 
@@ -24,7 +24,15 @@ from softstack.lab.tasks.arithmetic import MODULAR_ARITHMETIC, SOLVE_EQUATION
 from softstack.lab.tasks.binary_addition import BinaryAddition
 from softstack.lab.tasks.counting import Counting
 from softstack.lab.tasks.data import Example, Split
+from softstack.lab.tasks.dyck import Dyck
 from softstack.lab.tasks.formula import Formula
+from softstack.lab.tasks.language_models import (
+    DYCK_2_MODEL,
+    HARDEST_CFL,
+    MARKED_REVERSAL,
+    PADDED_REVERSAL,
+    UNMARKED_REVERSAL,
+)
 from softstack.lab.tasks.page import Page, recorded
 from softstack.lab.tasks.parenthesis import Parenthesis
 from softstack.lab.tasks.regular import CYCLE_NAVIGATION, EVEN_PAIRS, PARITY
@@ -32,6 +40,7 @@ from softstack.lab.tasks.reversal import Reversal
 from softstack.lab.tasks.rewriting import REVERSE_STRING, Rewriting
 from softstack.lab.tasks.stack_manipulation import StackManipulation
 from softstack.lab.tasks.transduction import of_text
+from softstack.lab.tasks.translation import GENDER_CONJUGATION, SVO_TO_SOV
 from softstack.lab.tasks.xor import Xor
 
 
@@ -45,7 +54,7 @@ class Task(Protocol):
         machine                  the pushdown transducer that does the task: it writes one symbol for each
                                  that it reads, and the target wherever there is one
         metrics                  how its paper scores networks: names in METRICS
-        surprisal(symbols)       the nats that the source of the strings needs for one: -log p(string)
+        surprisals(strings)      the nats that the source of the strings needs for each: -log p(string)
         source                   the paper that it comes from
         repeats                  True where there are too few strings for test strings that are all distinct
         examples(rng, n, split)  the examples of a split, where its strings are not drawn: all, or n of them
@@ -89,6 +98,8 @@ TASKS: dict[str, Task] = {
     "copy": Rewriting("copy", "same"),
     "long_reversal": Rewriting("long_reversal", "reversed"),
     "bigram_flipping": Rewriting("bigram_flipping", "pairs"),
+    "svo_to_sov": SVO_TO_SOV,
+    "gender_conjugation": GENDER_CONJUGATION,
     "anbn": Counting("anbn", (("a", 1, 0), ("b", 1, 0))),
     "anbncn": Counting("anbncn", (("a", 1, 0), ("b", 1, 0), ("c", 1, 0))),
     "anbncndn": Counting("anbncndn", (("a", 1, 0), ("b", 1, 0), ("c", 1, 0), ("d", 1, 0))),
@@ -102,6 +113,22 @@ TASKS: dict[str, Task] = {
     "parity": PARITY,
     "even_pairs": EVEN_PAIRS,
     "cycle_navigation": CYCLE_NAVIGATION,
+    "marked_reversal": MARKED_REVERSAL,
+    "unmarked_reversal": UNMARKED_REVERSAL,
+    "padded_reversal": PADDED_REVERSAL,
+    "dyck_2_model": DYCK_2_MODEL,
+    "hardest_cfl": HARDEST_CFL,
+    "dyck_1": Dyck("dyck_1", 1),
+    "dyck_2": Dyck("dyck_2", 2),
+    "dyck_3": Dyck("dyck_3", 3),
+    "dyck_4": Dyck("dyck_4", 4),
+    "dyck_5": Dyck("dyck_5", 5),
+    "dyck_6": Dyck("dyck_6", 6),
+    "dyck_2_deep": Dyck(
+        "dyck_2_deep", 2, tested=(2, 50), depth=5, tested_depth=15, source="Skachkova et al. 2018"
+    ),
+    "dyck_2_3": Dyck("dyck_2_3", 2, (2, 84), (86, 180), depth=3, source="Hewitt et al. 2020"),
+    "dyck_8_5": Dyck("dyck_8_5", 8, (2, 180), (182, 700), depth=5, source="Hewitt et al. 2020"),
 }
 
 
@@ -247,10 +274,11 @@ def metrics_of(task: Task) -> tuple[str, ...]:
     return metrics
 
 
-def bound_of(task: Task, symbols: tuple[str, ...]) -> float:
-    """The nats that no network can do without for a string, on average; 0 where the task does not say."""
-    surprisal = getattr(task, "surprisal", None)
-    return 0.0 if surprisal is None else float(surprisal(symbols))
+def bounds_of(task: Task, strings: Sequence[tuple[str, ...]]) -> list[float]:
+    """The nats that the source needs for each string; no network needs fewer, on average. 0 where the task
+    does not say."""
+    surprisals = getattr(task, "surprisals", None)
+    return [0.0] * len(strings) if surprisals is None else list(surprisals(strings))
 
 
 def source_of(task: Task) -> str:

@@ -41,8 +41,8 @@ def check(task: Any, what: str) -> None:
     for metric in metrics_of(task):
         if metric not in METRICS:
             raise unknown(f"{what}: metric", metric, METRICS)
-    if "nats" in metrics_of(task) and not hasattr(task, "surprisal"):
-        raise BadInput(f"{what}: the metric 'nats' needs a method surprisal(symbols), which it lacks")
+    if "nats" in metrics_of(task) and not hasattr(task, "surprisals"):
+        raise BadInput(f"{what}: the metric 'nats' needs a method surprisals(strings), which it lacks")
     _check_page(getattr(task, "page", None), what)
 
 

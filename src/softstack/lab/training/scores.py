@@ -37,7 +37,7 @@ def _answers(
     right = (y.argmax(-1) == data.y) & data.mask
     wrong_so_far = (data.mask & ~right).cumsum(1)
     surprise = cross_entropy(y.movedim(-1, 1), data.y, reduction="none") * data.mask
-    bounds = [tasks.bound_of(task, example.input) for example in strings]
+    bounds = tasks.bounds_of(task, [example.input for example in strings])
     return Answers(
         right.sum(1).double(),
         data.mask.sum(1).double(),
