@@ -146,10 +146,11 @@ def test_pages_fit_a_phone_and_a_desk(browser, built):
     """No page is wider than the screen, and at a desk no line of the paper's code is cut off."""
     for width in (390, 1280):
         page = browser.new_page(viewport={"width": width, "height": 844})
-        for name in ("index", "paper", "solved", "learn", "transducers", "look-inside", "reference", "add/task"):
-            page.goto((built / f"{name}.html").as_uri())
+        for file in PAGES:
+            name = file.relative_to(ROOT / "docs").with_suffix(".html")
+            page.goto((built / name).as_uri())
             assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
-            if (name, width) == ("paper", 1280):
+            if (name.stem, width) == ("paper", 1280):
                 blocks = "[...document.querySelectorAll('.beside pre')]"
                 assert page.evaluate(f"{blocks}.every((code) => code.scrollWidth <= code.clientWidth)")
         page.close()
