@@ -24,6 +24,7 @@ def words(text):
     [
         ("copy", "a1 a2 a3", "a1 a2 a3 # # # #", "_ _ _ a1 a2 a3 ."),
         ("long_reversal", "a1 a2 a3", "a1 a2 a3 # # # #", "_ _ _ a3 a2 a1 ."),
+        ("short_copy", "0 0 1", "0 0 1 # # #", "_ _ _ 0 0 1"),
         ("bigram_flipping", "a1 a2 a3 a4", "a1 a2 a3 a4 # # # # #", "_ _ _ _ a2 a1 a4 a3 ."),
         (
             "svo_to_sov",  # as in the paper
@@ -122,6 +123,7 @@ def test_what_cannot_be_scored(name, symbols, said):
     [  # the shortest and the longest string that is drawn, without #s
         ("copy", (8, 64), (65, 128)),
         ("long_reversal", (8, 64), (65, 128)),
+        ("short_copy", (1, 12), (13, 24)),
         ("bigram_flipping", (8, 64), (66, 128)),
         ("svo_to_sov", (8, 64), (65, 128)),
         ("gender_conjugation", (8, 64), (65, 128)),
@@ -236,7 +238,7 @@ def test_which_tasks_have_no_machine():
     """One stack cannot copy, and cannot count twice; what comes next in a language is no function of what
     came before."""
     without = {name for name in LITERATURE if tasks.machine_of(TASKS[name]) is None}
-    queues = {"copy", "bigram_flipping", "svo_to_sov", "gender_conjugation"}
+    queues = {"copy", "short_copy", "bigram_flipping", "svo_to_sov", "gender_conjugation"}
     models = {"marked_reversal", "unmarked_reversal", "padded_reversal", "dyck_2_model", "hardest_cfl"}
     assert without == {*queues, *models, "anbncn", "anbncndn", "binary_addition"}
 

@@ -11,12 +11,18 @@ from torch.testing import assert_close
 from browser import browser as browser
 from browser import needs_chromium
 from softstack.lab import tasks
+from softstack.lab.explain import published
+from softstack.lab.explain.ablation import hardened
 from softstack.lab.reports import costs, scores, suite, suite_page
+from softstack.lab.runs import store
 from softstack.lab.sweeps import jobs
 from softstack.lab.sweeps.workers import Engine
+from softstack.lab.tasks.metrics import METRICS
 from softstack.lab.training import suite as plan
 from softstack.lab.training.conditions import Condition
 from softstack.lab.training.draws import encoded, initial
+from softstack.lab.training.published import CLAIMS, Claim
+from softstack.lab.training.train import train
 
 FOLDER = Path(__file__).parent / "plugins"
 TINY = ("--tasks", "delayed_xor", "--controllers", "linear", "lstm", "--trials", "2", "--steps", "3")
@@ -208,3 +214,67 @@ def test_the_page_sorts_and_filters(browser, tmp_path):
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
     assert errors == []
     page.close()
+
+
+def test_the_strings_and_measures_of_claims_are_their_papers():
+    for claim in CLAIMS:
+        for condition in claim.conditions:
+            task = tasks.find(condition.task)
+            assert tasks.source_of(task) == claim.paper
+            assert claim.metric in tasks.metrics_of(task)
+            assert condition.restarts > 1
+
+
+TINY_NETWORK = Condition("anbmcnm", "rnn", "stack", train_size=30, dev_size=10, test_size=10, steps=6)
+
+
+def test_a_claim_is_scored_by_its_papers_measure_and_rounded_too(tmp_path):
+    claim = Claim("a paper", "a figure", "strings", 1.0, (TINY_NETWORK,), rounded=True)
+    trials = train(TINY_NETWORK, [0, 1])
+    store.put(tmp_path, TINY_NETWORK, {trial.seed: store.files(trial) for trial in trials})
+    lines = published.scored(tmp_path, claim, TINY_NETWORK, [0, 1], "cpu")
+    assert [line["seed"] for line in lines] == [0, 1]
+    task = tasks.find("anbmcnm")
+    for line in lines:
+        network = store.network(store.load(store.place(tmp_path, TINY_NETWORK, line["seed"]))).eval()
+        right = {"score": 0, "rounded": 0}
+        examples = tasks.draw(task, published.stream(line["seed"], "test"), published.STRINGS, "test")
+        for example in examples:
+            x = torch.nn.functional.one_hot(
+                torch.tensor([task.alphabet.index(symbol) for symbol in example.input]), len(task.alphabet)
+            )
+            for name, edit in (("score", None), ("rounded", hardened(network.cell.memory))):
+                y = network(x.unsqueeze(0).float(), edit=edit)[0][0].argmax(-1).tolist()
+                pairs = zip(y, example.target, strict=True)
+                right[name] += all(task.alphabet[k] == target for k, target in pairs if target is not None)
+        for name, count in right.items():
+            assert_close(line[name], count / len(examples), atol=1e-6, rtol=0)
+    file = tmp_path / "measured" / f"published-{TINY_NETWORK.name}.json"
+    file.write_text(file.read_text().replace('"seed": 1', '"seed": 7'))
+    assert published.scored(tmp_path, claim, TINY_NETWORK, [0, 1], "cpu")[1]["seed"] == 7  # it is kept
+
+
+def claimed(metric, value, scores, losses, rounded=False):
+    return {
+        "paper": "A 2015", "figure": f"{metric} {value}", "metric": metric, "value": value, "protocol": "",
+        "rounded": rounded, "controller": "lstm", "memory": "stack",
+        "trials": [
+            {"seed": k, "dev_loss": loss, "score": score, "rounded": 1.0}
+            for k, (score, loss) in enumerate(zip(scores, losses, strict=True))
+        ],
+    }  # fmt: skip
+
+
+def test_the_trial_of_the_lowest_dev_loss_counts():
+    share = claimed("strings", 1.0, [1.0, 0.5, None], [0.2, 0.1, math.nan])
+    assert published.chosen(share) == 0.5 and not published.reaches(share, 0.5)
+    assert published.lines([share])[0][2:6] == ["LSTM, stack", "50.0 %", "50.0 %", "1 of 3"]
+    nats = claimed("nats", 0.05, [0.01, 0.3, None], [0.1, 0.2, 0.3])
+    assert not METRICS["nats"].is_share
+    assert published.lines([nats])[0][3:6] == ["0.010 nats, reached", "0.300 nats", "1 of 3"]
+    rounded = claimed("strings", 1.0, [0.0], [0.1], rounded=True)
+    assert published.chosen(rounded) == 1.0
+    said = published.verdict([share, nats, rounded])
+    assert said.startswith("2 of 2 published figures are reached")  # `share` and `rounded` are one figure
+    assert published.verdict([share]).endswith("Not reached: A 2015, strings 1.0.")
+    assert "0.010 nats" in published.section([nats]) and "0.010 nats" in published.markdown([nats])

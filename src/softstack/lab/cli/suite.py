@@ -14,11 +14,13 @@ from softstack.errors import BadInput, unknown
 from softstack.lab import tasks as known
 from softstack.lab.cli.options import Whole, at_least_one
 from softstack.lab.cli.screen import say, wide
+from softstack.lab.explain import published as figures
 from softstack.lab.reports import suite as report
 from softstack.lab.reports import suite_page, table1
 from softstack.lab.runs import store
 from softstack.lab.sweeps.jobs import train_missing
 from softstack.lab.training import suite as plan
+from softstack.lab.training.published import CLAIMS
 from softstack.memory import MEMORIES
 
 Names = Annotated[list[str] | None, Parameter(consume_multiple=True)]
@@ -33,6 +35,7 @@ def suite(
     trials: Whole = plan.TRIALS,
     steps: Whole = plan.STEPS,
     restarts: Whole = plan.RESTARTS,
+    published: bool = False,
     out: Path = Path("runs/suite"),
     engine: str = "local",
 ) -> None:
@@ -53,7 +56,7 @@ def suite(
     tasks
         names from `softstack tasks`; those of docs/suite.md if not given
     memories
-        stack, queue, none and others; all that are known if not given, those of plugins included
+        stack, queue, none and others; if not given all that are known, without variants of each other
     controllers
         linear, rnn, gru and lstm if not given
     recipe
@@ -64,6 +67,8 @@ def suite(
         of training, with 10 strings each
     restarts
         networks of a trial, of which that of the lowest dev loss is kept
+    published
+        look for the figures that papers publish too, on the papers' strings: long on a CPU
     out
         where run directories and reports go
     engine
@@ -73,13 +78,15 @@ def suite(
     budget = plan.Budget(at_least_one("--steps", steps), at_least_one("--restarts", restarts))
     cells = plan.cells(
         _chosen("task", tasks, known.TASKS, plan.TASKS),
-        _chosen("memory", memories, MEMORIES, MEMORIES),
+        _chosen("memory", memories, MEMORIES, plan.memories()),
         _chosen("controller", controllers, CONTROLLERS, plan.CONTROLLERS),
         _chosen("recipe", recipe, plan.RECIPES, plan.RECIPES),
         budget,
     )
     seeds = range(at_least_one("--trials", trials))
     conditions = [cell.condition for cell in cells]
+    if published:
+        conditions += [condition for claim in CLAIMS for condition in claim.conditions]
     trained = train_missing(out, conditions, seeds, engine, "suite", say=say, together=True)
     rows = report.rows(out, cells, seeds)
     devices = {
@@ -95,13 +102,21 @@ def suite(
         **budget._asdict(),
         "seconds": round(time.perf_counter() - began, 1),
     }
-    report.write(out, rows, meta)
-    suite_page.write(out, rows, meta)
+    claims = figures.rows(out, seeds) if published else []
+    report.write(out, rows, meta, figures.markdown(claims) if claims else "")
+    suite_page.write(out, rows, meta, figures.section(claims) if claims else "")
     screen = Table(*report.HEADER)
     for row in rows:
         screen.add_row(*report.line(row))
     wide().print(screen)
     print(report.verdict(rows))
+    if claims:
+        figures.write(out, claims)
+        screen = Table(*figures.HEADER[:-1])
+        for cells_of_line in figures.lines(claims):
+            screen.add_row(*cells_of_line[:-1])
+        wide().print(screen)
+        print(figures.verdict(claims))
     print(f"Report: {out / 'suite.html'}, and .md and .json beside it")
 
 

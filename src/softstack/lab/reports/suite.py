@@ -174,18 +174,21 @@ def stamp(meta: Row) -> str:
     )
 
 
-def markdown(rows: Sequence[Row], meta: Row) -> str:
+def markdown(rows: Sequence[Row], meta: Row, published: str = "") -> str:
+    """`published` is the table of what papers report, if there is one."""
     parts = [legend(meta), verdict(rows), as_markdown(matrix(rows))]
     for task in values(rows, "task"):
         parts += [f"## {names.task(task)}", as_markdown(of_task(rows, task))]
+    if published:
+        parts += ["## What papers report", published]
     parts += ["## What a step costs", as_markdown(cost_table(rows)), stamp(meta)]
     return "\n\n".join(parts) + "\n"
 
 
-def write(out: Path, rows: Sequence[Row], meta: Row) -> None:
+def write(out: Path, rows: Sequence[Row], meta: Row, published: str = "") -> None:
     texts = {
         "suite.json": json.dumps(rows, indent=1),
-        "suite.md": f"# {TITLE}\n\n" + markdown(rows, meta),
+        "suite.md": f"# {TITLE}\n\n" + markdown(rows, meta, published),
         "meta.json": json.dumps(meta, indent=2),
     }
     for name, text in texts.items():

@@ -37,7 +37,7 @@ from softstack.lab.tasks.page import Page, recorded
 from softstack.lab.tasks.parenthesis import Parenthesis
 from softstack.lab.tasks.regular import CYCLE_NAVIGATION, EVEN_PAIRS, PARITY
 from softstack.lab.tasks.reversal import Reversal
-from softstack.lab.tasks.rewriting import REVERSE_STRING, Rewriting
+from softstack.lab.tasks.rewriting import REVERSE_STRING, SHORT_COPY, Rewriting
 from softstack.lab.tasks.stack_manipulation import StackManipulation
 from softstack.lab.tasks.transduction import of_text
 from softstack.lab.tasks.translation import GENDER_CONJUGATION, SVO_TO_SOV
@@ -96,6 +96,7 @@ TASKS: dict[str, Task] = {
     "formula": Formula(),
     "agreement": Agreement(),
     "copy": Rewriting("copy", "same"),
+    "short_copy": SHORT_COPY,
     "long_reversal": Rewriting("long_reversal", "reversed"),
     "bigram_flipping": Rewriting("bigram_flipping", "pairs"),
     "svo_to_sov": SVO_TO_SOV,

@@ -14,6 +14,11 @@ Delétang et al. 2023: bits, 1 to 40 for training and 41 to 500 to test.
 
     reverse_string     input    0 0 1 # # #
                        target   _ _ _ 1 0 0
+
+Here: bits as short as those of the paper's reversal, for a queue what that is for a stack.
+
+    short_copy         input    0 0 1 # # #
+                       target   _ _ _ 0 0 1
 """
 
 from dataclasses import dataclass
@@ -102,4 +107,14 @@ REVERSE_STRING = Rewriting(
     end="",
     source=hierarchy.SOURCE,
     metrics=hierarchy.METRICS,
+)
+SHORT_COPY = Rewriting(
+    "short_copy",
+    "same",
+    letters=("0", "1"),
+    trained=(1, 12),
+    tested=(13, 24),
+    end="",
+    source="here",
+    metrics=("symbols",),
 )

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 import torch
+from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from softstack.lab import tasks
-from softstack.lab.tasks.data import Example, Split
+from softstack.lab.tasks.data import Dataset, Example, Split
 from softstack.lab.tasks.metrics import METRICS, Answers
 from softstack.lab.training.conditions import Condition, Network
 from softstack.lab.training.draws import encoded, padded_alike
@@ -34,6 +35,11 @@ def _answers(
     data = encoded(condition, strings, split)
     parameters = {name: p.detach().unsqueeze(0) for name, p in network.named_parameters()}
     y = tested(network, parameters, data.x.unsqueeze(0), len(task.alphabet))[0]  # (n, T, K)
+    return compared(task, strings, data, y)
+
+
+def compared(task: tasks.Task, strings: Sequence[Example], data: Dataset, y: Tensor) -> Answers:
+    """Outputs y (n, T, K) beside what is right."""
     right = (y.argmax(-1) == data.y) & data.mask
     wrong_so_far = (data.mask & ~right).cumsum(1)
     surprise = cross_entropy(y.movedim(-1, 1), data.y, reduction="none") * data.mask

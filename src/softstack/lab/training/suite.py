@@ -12,13 +12,16 @@ from typing import NamedTuple
 
 from softstack.lab.training import recipes
 from softstack.lab.training.conditions import Condition
+from softstack.memory import MEMORIES
 
 RECIPES = ("plain", "solve")
 CONTROLLERS = ("linear", "rnn", "gru", "lstm")
-TASKS = ("reversal", "parenthesis", "agreement", "delayed_xor")
+TASKS = ("reversal", "short_copy", "parenthesis", "agreement", "delayed_xor", "anbn")
+VARIANTS = ("superposition_without_noop", "two_stacks", "deep_stack")  # memories that have to be asked for
 TRIALS = 10
-STEPS = 3_000
+STEPS = 2_000
 RESTARTS = 4
+TEST = 20  # strings of the test split: the suite has strings of its own
 
 
 class Cell(NamedTuple):
@@ -39,8 +42,13 @@ def cell(task: str, memory: str, controller: str, recipe: str, budget: Budget) -
     solved = recipes.solve(Condition(task, controller, memory))
     if recipe == "plain":
         plain = Condition(task, controller, memory, memory_size=solved.memory_size)
-        return Cell(replace(plain, **budget._asdict()), recipe)
-    return Cell(replace(solved, **budget._asdict(), halvings=0), recipe)
+        return Cell(replace(plain, **budget._asdict(), test_size=TEST), recipe)
+    return Cell(replace(solved, **budget._asdict(), test_size=TEST, halvings=0), recipe)
+
+
+def memories() -> list[str]:
+    """Those that are known, plugins' included, without variants of each other."""
+    return [name for name in MEMORIES if name not in VARIANTS]
 
 
 def cells(

@@ -1,0 +1,188 @@
+"""What came of the figures that papers publish (`training/published.py`): part of the report of
+`softstack suite`.
+
+published.json has a line for each network that a claim was tried with: its trials, each scored on test
+strings of the paper's lengths by the paper's measure, and with its actions rounded too. The trial that counts
+is that of the lowest dev loss.
+"""
+
+import html
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+
+from softstack.lab import tasks
+from softstack.lab.explain.ablation import hardened
+from softstack.lab.reports import names
+from softstack.lab.runs import store
+from softstack.lab.tasks.data import Example, one_hot
+from softstack.lab.tasks.metrics import METRICS, Answers
+from softstack.lab.training.conditions import Condition, Network
+from softstack.lab.training.draws import encoded, stream
+from softstack.lab.training.published import CLAIMS, Claim
+from softstack.lab.training.scores import compared
+
+Line = dict[str, Any]
+STRINGS = 200  # test strings of each trial
+AT_ONCE = 50  # of them
+
+
+def answers(network: Network, condition: Condition, examples: Sequence[Example], *, rounded: bool) -> Answers:
+    """What a network says of strings; with its actions rounded by an edit, which needs the plain loop."""
+    parts = [
+        _answers(network, condition, examples[part : part + AT_ONCE], rounded=rounded)
+        for part in range(0, len(examples), AT_ONCE)
+    ]
+    return Answers(*(torch.cat(columns) for columns in zip(*parts, strict=True)))
+
+
+@torch.no_grad()
+def _answers(
+    network: Network, condition: Condition, examples: Sequence[Example], *, rounded: bool
+) -> Answers:
+    task, data = tasks.find(condition.task), encoded(condition, examples)
+    x = one_hot(data.x, len(task.alphabet), next(network.parameters()))
+    edit = {"edit": hardened(network.cell.memory)} if rounded else {}
+    y = network.eval()(x, **edit)[0].cpu()  # (n, T, K)
+    return compared(task, examples, data, y)
+
+
+def scored(root: Path, claim: Claim, condition: Condition, seeds: Sequence[int], device: str) -> list[Line]:
+    """The trials of a network of a claim. What was measured is kept under `root`."""
+    runs = [store.load(store.place(root, condition, seed)) for seed in seeds]
+    digests = [store.digest((run.path / "result.json").read_bytes()) for run in runs]
+    file = root / "measured" / f"published-{condition.name}.json"
+    if file.exists() and (content := json.loads(file.read_text()))["results"] == digests:
+        kept: list[Line] = content["trials"]
+        return kept
+    task, lines = tasks.find(condition.task), []
+    for run in runs:
+        examples = tasks.draw(task, stream(run.seed, "test"), STRINGS, "test")
+        network = store.network(run).to(device)
+        line = {"seed": run.seed, "dev_loss": run.result["dev_loss"], "dev": run.result["dev"]}
+        for name, rounded in (("score", False), ("rounded", True)):
+            said = answers(network, condition, examples, rounded=rounded)
+            value = METRICS[claim.metric].of(said).item()
+            line[name] = round(value, 6) if math.isfinite(value) else None
+        lines.append(line)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    store.write(file, json.dumps({"results": digests, "trials": lines}).encode() + b"\n")
+    return lines
+
+
+def rows(root: Path, seeds: Sequence[int], device: str = "cpu") -> list[Line]:
+    return [
+        {
+            "paper": claim.paper,
+            "figure": claim.figure,
+            "metric": claim.metric,
+            "value": claim.value,
+            "rounded": claim.rounded,
+            "protocol": claim.protocol,
+            "task": condition.task,
+            "memory": condition.memory,
+            "controller": condition.controller,
+            "condition": condition.name,
+            "steps": condition.steps,
+            "restarts": condition.restarts,
+            "trials": scored(root, claim, condition, seeds, device),
+        }
+        for claim in CLAIMS
+        for condition in claim.conditions
+    ]
+
+
+def scores_of(row: Line) -> list[float]:
+    """Of its trials, by the measure of its claim; the worst possible for a network that diverged."""
+    worst = 0.0 if METRICS[row["metric"]].is_share else math.inf
+    name = "rounded" if row["rounded"] else "score"
+    return [worst if trial[name] is None else trial[name] for trial in row["trials"]]
+
+
+def reaches(row: Line, value: float) -> bool:
+    target: float = row["value"]
+    return value >= target if METRICS[row["metric"]].is_share else value <= target
+
+
+def chosen(row: Line) -> float:
+    """The score of the trial of the lowest dev loss."""
+    place = min(range(len(row["trials"])), key=lambda k: _finite(row["trials"][k]["dev_loss"]))
+    return scores_of(row)[place]
+
+
+def _finite(loss: float) -> float:
+    return loss if math.isfinite(loss) else math.inf
+
+
+HEADER = (
+    "paper",
+    "figure",
+    "network",
+    "chosen by dev loss",
+    "median",
+    "trials that reach it",
+    "where ours differs",
+)
+
+
+def lines(rows: Sequence[Line]) -> list[list[str]]:
+    listed = []
+    for row in rows:
+        values = scores_of(row)
+        share = METRICS[row["metric"]].is_share
+
+        def text(value: float, share: bool = share) -> str:
+            return f"{100 * value:.1f} %" if share else f"{value:.3f} nats"
+
+        listed.append(
+            [
+                row["paper"],
+                row["figure"],
+                f"{names.controller(row['controller'])}, {row['memory']}",
+                f"{text(chosen(row))}{', reached' if reaches(row, chosen(row)) else ''}",
+                text(median(values)),
+                f"{sum(reaches(row, value) for value in values)} of {len(values)}",
+                row["protocol"],
+            ]
+        )
+    return listed
+
+
+def verdict(rows: Sequence[Line]) -> str:
+    """Which figures are reached by a network chosen by its dev loss."""
+    by_claim: dict[tuple[str, str], list[Line]] = {}
+    for row in rows:
+        by_claim.setdefault((row["paper"], row["figure"]), []).append(row)
+    reached = [key for key, own in by_claim.items() if any(reaches(row, chosen(row)) for row in own)]
+    missed = [f"{paper}, {figure}" for paper, figure in by_claim if (paper, figure) not in reached]
+    said = f"{len(reached)} of {len(by_claim)} published figures are reached by a network chosen by dev loss."
+    return f"{said} Not reached: {'; '.join(missed)}." if missed else said
+
+
+def markdown(rows: Sequence[Line]) -> str:
+    table = [HEADER, ["---"] * len(HEADER), *lines(rows)]
+    text = "\n".join("| " + " | ".join(cells) + " |" for cells in table)
+    return f"{verdict(rows)}\n\n{text}"
+
+
+def section(rows: Sequence[Line]) -> str:
+    """The same for the page."""
+    head = "".join(f"<th scope=col>{html.escape(name)}</th>" for name in HEADER)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>" for line in lines(rows)
+    )
+    return (
+        f'<section class="panel"><h2>What papers report</h2><p>{html.escape(verdict(rows))} Test strings, '
+        "lengths and measure are the paper's; the training is ours.</p>"
+        f'<div class="wide"><table class="numbers wrapped"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div></section>"
+    )
+
+
+def write(out: Path, rows: Sequence[Line]) -> None:
+    store.write(out / "published.json", json.dumps(rows, indent=1).encode() + b"\n")
