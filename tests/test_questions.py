@@ -138,7 +138,8 @@ def test_parquet(softstack, root):
     assert code == 0
     table = pyarrow.parquet.read_table("mine.parquet")
     assert table.column_names == list(index.COLUMNS)
-    assert table.to_pylist() == ask(Path("runs"))[0]
+    expected = [{**row, "path": f"runs/{row['path']}"} for row in ask(Path("runs"))[0]]
+    assert table.to_pylist() == expected
 
 
 def test_reindex(softstack, root):

@@ -51,6 +51,10 @@ COMMANDS = {  # where it is, and the first line of its docstring
         "Put compiled and trained networks side by side: accuracy by length, verdicts, extracted machines.",
     ),
     "sweep": ("sweep:sweep", "Train every condition of a TOML file with every seed."),
+    "schema": (
+        "schema:schema",
+        "Write what a TOML file may say as JSON Schema, by which editors complete and check it.",
+    ),
     "status": (
         "sweep:status",
         "How far the sweeps under a directory are: done, running, failed, rate and time left.",
@@ -107,6 +111,7 @@ app = App(
 )
 for _name, (_place, _summary) in COMMANDS.items():
     app.command(f"{CLI}.{_place}", name=_name, help=_summary)
+app.register_install_completion_command(help="Let the shell complete commands and options.")
 # Takes --plugin out of the line and leaves the rest as it is. It knows no command, so that it imports none.
 launcher = App(
     help_flags=(),

@@ -98,20 +98,22 @@ def extract(
     )
     folder = run_dir if out is None else out
     folder.mkdir(parents=True, exist_ok=True)
+    files = [folder / "extracted.json"]
     store.write(folder / "extracted.json", json.dumps(result.as_dict(), indent=1).encode() + b"\n")
     if result.machine is not None:
         store.write(folder / "extracted.pdt", str(result.machine).encode() + b"\n")
         store.write(folder / "extracted.svg", drawing.svg(result.machine).encode())
+        files += [folder / "extracted.pdt", folder / "extracted.svg"]
         print(result.machine)
         print()
     for score in result.scores:
         fidelity = f"fidelity {score.fidelity} of strings, {score.symbols} of symbols"
-        print(f"{f'{score.factor}x length':12}{fidelity}; accuracy {score.accuracy}")
+        print(f"{f'{score.factor}x length':12}{fidelity}; accuracy of the machine {score.accuracy}")
     if result.counterexample is not None:
         word, position, ours, theirs = result.counterexample
         print(f"They differ at symbol {position + 1} of  {' '.join(word)}")
         print(f"the machine says {ours or 'nothing'}, the network {theirs or 'nothing'}")
-    print(f"Written: {folder / 'extracted.json'}")
+    print(f"Written: {', '.join(map(str, files))}")
     print(result.sentence)
     if not result.explained:
         sys.exit(1)

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from rich.table import Table
 
 from softstack.errors import BadInput
-from softstack.lab.cli.screen import say, wide
+from softstack.lab.cli.screen import say, show
 from softstack.lab.runs import compare as comparing
 from softstack.lab.runs import disk, index, listing
 from softstack.words import counted
@@ -36,7 +36,7 @@ def runs(
     Parameters
     ----------
     root
-        where run directories are
+        where run directories are, or folders with them
     where
         which ones: names of columns (those of `--format csv`) compared with numbers, 'text', true or false by
         = != < <= > >= or in (...), put together by and, or, not and parentheses
@@ -48,10 +48,10 @@ def runs(
         a file to write to; standard output if not given
     """
     with index.opened(root, say) as database:
-        rows = index.query(database, where, sort)
+        rows = [{**row, "path": str(root / row["path"])} for row in index.query(database, where, sort)]
         left_out = index.unreadable(database)
     for path, reason in list(left_out.items())[:5]:
-        say(f"{path} is left out: {reason}")
+        say(f"{root / path} is left out: {reason}")
     if len(left_out) > 5:
         more = counted(len(left_out) - 5, "more is", "more are")
         say(f"{more} left out: `softstack reindex` lists them")
@@ -62,7 +62,7 @@ def runs(
         screen = Table(*names)
         for row in rows:
             screen.add_row(*(listing.text(name, row[name]) for name in names))
-        wide().print(screen)
+        show(screen)
         print(counted(len(rows), "run"))
         return
     content = listing.FORMATS[format](rows)
@@ -115,7 +115,7 @@ def compare(
     sides = []
     with index.opened(root, say) as database:
         for text in (first, second):
-            named = (root / text).is_dir() and text not in ("", ".", "..") and "/" not in text
+            named = any(row["condition"] == text for row in index.query(database))
             rows = index.query(database, f"condition = '{text}'" if named else text)
             if not rows:
                 raise BadInput(f"no run under {root} is {text}: `softstack runs {root}` lists them")
@@ -131,7 +131,7 @@ def compare(
         accuracy = " / ".join(f"{x:.1%}" for x in (side.minimum, side.median, side.maximum))
         share, low, high = side.success
         screen.add_row(name, str(side.trials), accuracy, f"{share:.1%}", f"{low:.1%} to {high:.1%}")
-    wide().print(screen)
+    show(screen)
     value, low, high = (100 * x for x in comparison.difference)
     print(
         f"The second median lies {abs(value):.1f} points {'below' if value < 0 else 'above'} the first "
@@ -154,6 +154,6 @@ def reindex(root: Path = Path("runs"), /) -> None:
     there, left_out = index.rebuild(root)
     with index.opened(root, say) as database:
         for path, reason in index.unreadable(database).items():
-            say(f"{path} is left out: {reason}")
+            say(f"{root / path} is left out: {reason}")
     unread = counted(left_out, "directory", "directories")
     print(f"{root / index.FILE}: {counted(there, 'run')}; {unread} cannot be read")

@@ -3,6 +3,9 @@
 import sys
 
 from rich.console import Console
+from rich.table import Table
+
+MOST_WIDTH = 2000
 
 
 def say(sentence: str) -> None:
@@ -14,3 +17,10 @@ def say(sentence: str) -> None:
 def wide() -> Console:
     """Standard output; wide where it is not a terminal."""
     return Console(width=None if sys.stdout.isatty() else 200)
+
+
+def show(table: Table) -> None:
+    """A table on standard output, as wide as it is: no path in it is cut, so that it can be pasted."""
+    screen = Console()
+    needed = screen.measure(table, options=screen.options.update(width=MOST_WIDTH)).maximum
+    Console(width=max(needed, screen.width if sys.stdout.isatty() else 0)).print(table)

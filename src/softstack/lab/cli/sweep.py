@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from rich.table import Table
 
 from softstack.errors import BadInput, unknown
-from softstack.lab.cli.screen import say, wide
+from softstack.lab.cli.screen import say, show
 from softstack.lab.runs import sinks, store
 from softstack.lab.sweeps import jobs, progress, tally
 from softstack.lab.sweeps import plans as sweeps
@@ -44,18 +44,22 @@ def sweep(
 
     softstack sweep mine.toml
 
-    softstack sweep mine.toml --engine tcp://host:8786      on a running dask cluster
+    softstack sweep mine.toml --engine tcp://host:8786      on a dask cluster
 
-    softstack sweep mine.toml --engine slurm --dry-run      show the job script that would be submitted
+    softstack sweep mine.toml --engine slurm --dry-run      show the job script
 
     A file:
 
-        seeds = 20                          # 0 to 19; or a list; or {first = 100, count = 20}
-        [condition]                         # what stays the same; [[condition]] for several
+        # 0 to 19; or a list, or {first = 100, count = 20}
+        seeds = 20
+        # What stays the same; [[condition]] for several
+        [condition]
         task = "reversal"
-        [product]                           # every combination
+        # Every combination
+        [product]
         controller = ["linear", "lstm"]
-        [random]                            # or [sobol], which spreads more evenly
+        # Or [sobol], which spreads more evenly
+        [random]
         samples = 50
         learning_rate = {low = 1e-3, high = 1e-1, log = true}
         hidden_size = {low = 5, high = 40}
@@ -151,7 +155,7 @@ def status(
     Parameters
     ----------
     root
-        where run directories are
+        where run directories are, or folders with them
     as_json
         print JSON
     """
@@ -166,12 +170,12 @@ def status(
         return
     if not standings:
         raise BadInput(f"no sweep was started under {root}: `softstack sweep FILE.toml` starts one")
-    screen = Table("sweep", "trials", "done", "running", "failed", "missing", "rate", "time left")
+    screen = Table("under", "sweep", "trials", "done", "running", "failed", "missing", "rate", "time left")
     for now in standings:
         numbers = (now.trials, now.done, now.running, now.failed, now.missing)
         rate = f"{now.rate:.1f} a second" if now.rate else "-"
-        screen.add_row(now.name, *map(str, numbers), rate, tally.duration(now.seconds_left))
-    wide().print(screen)
+        screen.add_row(now.root, now.name, *map(str, numbers), rate, tally.duration(now.seconds_left))
+    show(screen)
     for standing in standings:
         for path in standing.records:
             print(f"failed: {path}")

@@ -60,7 +60,9 @@ def train(
 
     softstack train reversal --controller linear
 
-    softstack train xor --controller linear --buffered --steps-per-symbol 2 --memory-size 6
+    softstack train xor --controller linear --memory-size 6 --buffered --steps-per-symbol 2 --trials 6
+
+    These are six networks, and not all of them learn XOR.
 
     softstack train --config mine.toml --seed 7        a file with lines such as  task = "reversal"
 
@@ -110,7 +112,11 @@ def train(
     condition = Condition.from_dict(settings, str(config) if config else "the command")
     seeds = range(seed, seed + at_least_one("--trials", trials))
     not_negative("--seed", seed)
-    train_missing(out, [condition], seeds, "inline")
+    trained = train_missing(out, [condition], seeds, "inline")
+    if not trained:
+        say(f"nothing was trained: {counted(trials, 'trial was', 'trials were')} there already")
+    elif trained < trials:
+        say(f"{counted(trained, 'trial was', 'trials were')} trained, {trials - trained} there already")
     for trial_seed in seeds:
         run = store.load(store.place(out, condition, trial_seed))
         dev, test, epochs = (run.result[name] for name in ("dev", "test", "epochs"))

@@ -21,11 +21,11 @@ def transducers(
     runs: Path = Path("runs/table1"),
     trials: Whole = 10,
     engine: str = "local",
-    out: Path = Path("docs"),
+    out: Path = Path("runs/transducers"),
 ) -> None:
     """Put compiled and trained networks side by side: accuracy by length, verdicts, extracted machines.
 
-    Writes the docs page transducers.md, the numbers behind it in transducers.json, and drawings of the
+    Writes the page transducers.md, the numbers behind it in transducers.json, and drawings of the
     machines that training found. Trials that `--runs` has are loaded, the rest are trained and kept there.
 
     Parameters
@@ -39,7 +39,7 @@ def transducers(
     engine
         where missing trials train; see `softstack table --help`
     out
-        where the page goes
+        where the page goes; `--out docs` makes the page of the documentation
     """
     began = time.perf_counter()
     wanted = transducer_table.TASKS if names is None else tuple(names)
@@ -51,6 +51,7 @@ def transducers(
     rows: list[transducer_table.Row] = []
     pictures: dict[str, str] = {}  # by what is drawn: the same machine is shown once
     (out / "transducers").mkdir(parents=True, exist_ok=True)
+    print("  ".join(transducer_table.HEADER), flush=True)
     for row, machine in transducer_table.rows(runs, seeds, wanted):
         rows.append(row)
         print("  ".join(transducer_table.cells(row)), flush=True)

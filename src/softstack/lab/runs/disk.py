@@ -62,6 +62,20 @@ def read(path: Path, most: int) -> bytes:
         return file.read(most)
 
 
+def folders(root: Path) -> Iterator[Path]:
+    """A directory, if it is one, and all in it that can hold run directories. Run directories themselves,
+    hidden ones and links are not looked into, nor what cannot be read."""
+    try:
+        with os.scandir(root) as entries:
+            inner = [e.name for e in entries if e.is_dir(follow_symlinks=False) and e.name[0] != "."]
+    except OSError:
+        return
+    yield root
+    for name in sorted(inner):
+        if not name.startswith("seed-"):
+            yield from folders(root / name)
+
+
 @contextlib.contextmanager
 def claimed(root: Path, names: Iterable[str]) -> Iterator[None]:
     """Work under `root` that is this process's alone until it ends, by whatever means.

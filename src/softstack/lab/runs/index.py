@@ -16,7 +16,7 @@ from typing import Any
 
 from softstack.errors import BadInput, unknown
 from softstack.lab import plugins
-from softstack.lab.runs import store, where
+from softstack.lab.runs import disk, store, where
 from softstack.lab.training.conditions import NUMERICS, Condition
 
 FILE = "index.sqlite"
@@ -45,20 +45,20 @@ Row = dict[str, Any]
 
 
 def places(root: Path) -> Iterator[tuple[str, str]]:
-    """Every run directory under a root, as `condition/seed-n`, with a stamp that changes when it does."""
-    for folder in sorted(_folders(root), key=lambda entry: entry.name):
-        for entry in sorted(_folders(Path(folder.path)), key=lambda entry: entry.name):
-            if entry.name.startswith("seed-") and entry.name[5:].isdigit():
-                about = entry.stat()
-                with contextlib.suppress(OSError):
-                    about = os.stat(os.path.join(entry.path, "result.json"))
-                yield f"{folder.name}/{entry.name}", f"{about.st_ino} {about.st_mtime_ns} {about.st_size}"
-
-
-def _folders(path: Path) -> list[os.DirEntry[str]]:
-    """Links are not followed: what is under a root is in it."""
-    with os.scandir(path) as entries:
-        return [e for e in entries if e.is_dir(follow_symlinks=False) and not e.name.startswith(".")]
+    """Every run directory under a root, as `condition/seed-n`, which may be in folders, with a stamp that
+    changes when it does. Links are not followed: what is under a root is in it."""
+    for folder in disk.folders(root):
+        if folder == root:
+            continue
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            runs = [e for e in entries if e.name.startswith("seed-") and e.name[5:].isdigit()]
+            for entry in sorted(runs, key=lambda entry: entry.name):
+                if entry.is_dir(follow_symlinks=False):
+                    about = entry.stat()
+                    with contextlib.suppress(OSError):
+                        about = os.stat(os.path.join(entry.path, "result.json"))
+                    stamp = f"{about.st_ino} {about.st_mtime_ns} {about.st_size}"
+                    yield str((folder / entry.name).relative_to(root)), stamp
 
 
 def row(root: Path, path: str) -> Row:
@@ -74,7 +74,7 @@ def row(root: Path, path: str) -> Row:
         **{name: facts[name] for name in ("seed", "dev", "test", "epochs")},
         "dev_loss": facts.get("dev_loss"),
         **{field.name: facts[field.name] for field in fields(Condition)},
-        "condition": path.split("/")[0],
+        "condition": path.split("/")[-2],
         "numerics": NUMERICS,
         "seconds": float(source["seconds"]),
         "commit": str(source["commit"]),

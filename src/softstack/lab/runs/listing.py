@@ -57,4 +57,6 @@ def told_apart(rows: Sequence[Row]) -> list[str]:
 
 
 def text(name: str, value: Any) -> str:
+    if name == "task" and "\n" in value:  # of a grammar or a machine
+        return f"{value.splitlines()[0]} ..."
     return f"{value:.2%}" if name in ("dev", "test") else f"{value}"

@@ -22,10 +22,12 @@ class Standing(NamedTuple):
     rate: float | None  # trials per second, of a sweep that is running
     seconds_left: float | None
     records: list[str]  # of blocks that failed
+    root: str  # where its run directories are
 
 
 def plans(root: Path) -> list[Path]:
-    return sorted((root / jobs.PLANS).glob("*.toml"))
+    """Of the sweeps under a directory, and under those in it."""
+    return sorted(plan for folder in disk.folders(root) for plan in (folder / jobs.PLANS).glob("*.toml"))
 
 
 def read(plan: Path) -> Standing:
@@ -60,4 +62,5 @@ def read(plan: Path) -> Standing:
         live.get("rate"),
         live.get("seconds_left"),
         [str(path) for path, trials in failed.items() if trials],
+        str(root),
     )

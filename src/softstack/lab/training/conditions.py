@@ -32,6 +32,12 @@ FIELDS_0_1 = (
 """The fields that softstack 0.1 had. It hashed all of them into the name of a condition."""
 
 
+# What the values of fields may be, besides their types; other whole numbers are at least 1.
+FROM_ZERO = ("steps", "halvings")
+NOT_NEGATIVE = ("learning_rate", "weight_decay", "hidden_noise", "gradient_clip", "weight_width")
+SHARES = ("state_reset", "final_rate")  # in [0, 1]
+
+
 @dataclass(frozen=True)
 class Condition:
     """A network, its task and how it is trained.
@@ -107,7 +113,7 @@ class Condition:
                 object.__setattr__(self, field.name, value := float(value))
             if type(value) is not field.type:
                 raise BadInput(f"{field.name} must be {_KINDS[field.type]}; got {value!r}")
-            least = 0 if field.name in ("steps", "halvings") else 1
+            least = 0 if field.name in FROM_ZERO else 1
             if field.type is int and value < least:
                 raise BadInput(f"{field.name} must be at least {least}; got {value}")
             if field.type is float and not abs(value) < float("inf"):
@@ -124,10 +130,10 @@ class Condition:
                 raise BadInput(f"{unknown(name, getattr(self, name), choices)}{advice}")
         if self.loss_name not in LOSSES:
             raise unknown(f"loss of the task {self.task},", self.loss_name, LOSSES)
-        for name in ("learning_rate", "weight_decay", "hidden_noise", "gradient_clip", "weight_width"):
+        for name in NOT_NEGATIVE:
             if getattr(self, name) < 0:
                 raise BadInput(f"{name} must not be negative; got {getattr(self, name)}")
-        for name in ("state_reset", "final_rate"):
+        for name in SHARES:
             if not 0 <= getattr(self, name) <= 1:
                 raise BadInput(f"{name} must lie in [0, 1]; got {getattr(self, name)}")
         if self.final_rate != 1 and not self.steps:

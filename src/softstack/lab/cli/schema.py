@@ -1,0 +1,31 @@
+"""`softstack schema`."""
+
+import json
+from pathlib import Path
+from typing import Literal
+
+from softstack.lab.runs import disk
+from softstack.lab.sweeps.schema import SCHEMAS
+
+
+def schema(kind: Literal["condition", "sweep"], /, *, out: Path | None = None) -> None:
+    """Write what a TOML file may say as JSON Schema, by which editors complete and check it.
+
+    softstack schema sweep --out sweep.schema.json
+
+    Begin mine.toml with the line  #:schema sweep.schema.json  for editors that look for it there.
+
+    Parameters
+    ----------
+    kind
+        condition, for `softstack train --config`, or sweep, for `softstack sweep`
+    out
+        a file to write to; standard output if not given
+    """
+    text = json.dumps(SCHEMAS[kind](), indent=1)
+    if out is None:
+        print(text)
+    else:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        disk.write(out, text.encode() + b"\n")
+        print(f"Written: {out}")
