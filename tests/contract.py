@@ -27,6 +27,8 @@ ORACLES = {
     "superposition": oracle.superposition,
     "superposition_without_noop": oracle.superposition,
     "multipop": oracle.multipop,
+    "nondeterministic": oracle.nondeterministic,
+    "vector_nondeterministic": oracle.nondeterministic,
     "two_stacks": oracle.two_stacks,
     "deep_stack": oracle.deep_stack,
 }

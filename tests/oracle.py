@@ -261,3 +261,58 @@ def tape(d: Tensor, move: Tensor, v: Tensor) -> Tensor:
         place = [left * place[(i + 1) % 8] + stay * place[i] + right * place[i - 1] for i in range(8)]
         reads.append(sum(place[i] * cells[i] for i in range(8)))
     return torch.stack(reads)
+
+
+def nondeterministic(
+    delta: Tensor, v: Tensor | None = None, *, symbols: int = 2, states: int = 2, normalised: bool = False
+) -> Tensor:
+    """DuSell and Chiang (2022), Lang's algorithm, and (2023) with vectors v (T, m): delta (T, K (2K + Q)) ->
+    r (T, K), or r (T, K m). Times run from -1, when there is a pair (0, 0) beneath the first symbol."""
+    T, states_, symbols_ = len(delta), range(states), range(symbols)
+    pairs = [(q, x) for q in states_ for x in symbols_]
+    zero, one = torch.zeros_like(delta[0, 0]), torch.ones_like(delta[0, 0])
+    gamma: dict = {(-1, 0, *a, *b): zero for a in pairs for b in pairs}  # [i → t][q, x → r, y]
+    gamma[-1, 0, 0, 0, 0, 0] = one
+    zeta: dict = {} if v is None else dict.fromkeys(gamma, 0 * v[0])
+    alpha: dict = {(-1, *a): one if a == (0, 0) else zero for a in pairs}
+    for a in pairs:
+        alpha[0, *a] = one if a == (0, 0) else zero
+    reads = []
+    for t in range(1, T + 1):
+        raw = delta[t - 1].view(len(pairs), -1)
+        weights = torch.softmax(raw, -1) if normalised else torch.exp(raw)
+        push, replace, pop = {}, {}, {}
+        for a, row in zip(pairs, weights, strict=True):
+            for n, b in enumerate(pairs):
+                push[a, b], replace[a, b] = row[n], row[len(pairs) + n]
+            for r in states_:
+                pop[a, r] = row[2 * len(pairs) + r]
+        for i in range(-1, t):
+            for a in pairs:
+                for r, y in pairs:
+                    total, vector = zero, 0 if v is None else 0 * v[0]
+                    if i == t - 1:
+                        total = push[a, (r, y)]
+                        vector = 0 if v is None else total * v[t - 1]
+                    for b in pairs if i < t - 1 else ():
+                        total = total + gamma[i, t - 1, *a, *b] * replace[b, (r, y)]
+                        if v is not None:
+                            vector = vector + zeta[i, t - 1, *a, *b] * replace[b, (r, y)]
+                    for k in range(i + 1, t - 1):
+                        for u in states_:
+                            inner = sum(gamma[k, t - 1, u, y, *b] * pop[b, r] for b in pairs)
+                            total = total + gamma[i, k, *a, u, y] * inner
+                            if v is not None:
+                                vector = vector + zeta[i, k, *a, u, y] * inner
+                    gamma[i, t, *a, r, y] = total
+                    zeta[i, t, *a, r, y] = vector
+        starts = [(i, a) for i in range(-1, t) for a in pairs]
+        for b in pairs:
+            alpha[t, *b] = sum(alpha[i, *a] * gamma[i, t, *a, *b] for i, a in starts)
+        every = sum(alpha[t, *b] for b in pairs)
+        if v is None:
+            reads.append(torch.stack([alpha[t, *b] / every for b in pairs]))
+        else:
+            means = [sum(alpha[i, *a] * zeta[i, t, *a, *b] for i, a in starts) / every for b in pairs]
+            reads.append(torch.cat(means))
+    return torch.stack(reads)

@@ -137,7 +137,8 @@ def test_padding_tells_a_memory_nothing_that_a_head_cannot_say(generator):
 @scans
 def test_gradcheck(scan, generator):
     """Of reads and of every tensor of the last state."""
-    told = instructions(memory_of(scan), generator, 2, 5)
+    steps = 3 if "nondeterministic" in scan else 5  # its state has hundreds of numbers
+    told = instructions(memory_of(scan), generator, 2, steps)
 
     def outcome(*parts):
         return tuple(tree_leaves(run(scan, dict(zip(told, parts, strict=True)))))

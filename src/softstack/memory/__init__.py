@@ -16,6 +16,7 @@ from softstack.memory.items import pop as pop
 from softstack.memory.items import push as push
 from softstack.memory.items import read as read
 from softstack.memory.multipop import Multipop as Multipop
+from softstack.memory.nondeterministic import Nondeterministic as Nondeterministic
 from softstack.memory.nothing import NoMemory as NoMemory
 from softstack.memory.protocol import Batch as Batch
 from softstack.memory.protocol import Choice as Choice
@@ -44,6 +45,8 @@ MEMORIES: dict[str, Callable[[int], Memory]] = {
     "superposition": Superposition,
     "superposition_without_noop": lambda size: Superposition(size, noop=False),
     "multipop": Multipop,
+    "nondeterministic": Nondeterministic,
+    "vector_nondeterministic": lambda size: Nondeterministic(symbols=2, vectors=size),
     "two_stacks": lambda size: Several(Stack(size), 2),
     "deep_stack": lambda size: Deep(Stack(size), 2),
 }

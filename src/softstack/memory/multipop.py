@@ -34,7 +34,7 @@ class Multipop:
     size: int  # m
     pops: int = 3  # K
 
-    name = "multipop"
+    name = "multipop stack"
     drawn: ClassVar[Drawn] = "pile"
 
     def __post_init__(self) -> None:

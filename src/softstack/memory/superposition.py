@@ -37,7 +37,7 @@ class Superposition:
     depth: int | None = None
     empty: float = 0.0
 
-    name = "superposition"
+    name = "superposition stack"
     drawn: ClassVar[Drawn] = "pile"
 
     def __post_init__(self) -> None:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map
 
 from softstack.buffered import BufferedStackRNN
 from softstack.cell import Actions, Edit, State
@@ -93,9 +94,7 @@ def effects(
     memory = network.cell.memory
     if not isinstance(memory, Stack | Queue):
         chosen = any_grafts(past, rng)
-        donors = [past.states[graft.donor_time] for graft in chosen]
-        edit = _edit(chosen, lambda state, k: _replaced(state, k, donors[k], chosen[k].donor))
-        told = _told(network, condition, strings, chosen, edit)
+        told = _told(network, condition, strings, chosen, _swapped(chosen, past))
         return {"whole": _effect(condition, strings, own, past, chosen, [g.time for g in chosen], told)}
     piles = piles_of(memory, past)
     results: dict[str, Effect] = {}
@@ -155,14 +154,28 @@ def _refilled(state: State, k: int, items: MemoryState, memory: Stack | Queue) -
     return state._replace(memory=MemoryState(V, s), r=r)
 
 
-def _replaced(state: State, k: int, donor: State, row: int) -> State:
-    """Row k has the memory, of any kind, and the read of a row of another state."""
-    parts = [part.clone() for part in state.memory]
-    r = state.r.clone()
-    for part, other in zip(parts, donor.memory, strict=True):
-        part[k] = other[row]
-    r[k] = donor.r[row]
-    return state._replace(memory=type(state.memory)(*parts), r=r)
+def _swapped(chosen: Sequence[Graft], past: Past) -> Edit:
+    """Before the step of graft k, row k gets the memory, of any kind, and the read of the donor at that time.
+    All grafts of a step are made at once: a state may be large."""
+    step = 0
+
+    def changed(state: State) -> State:
+        nonlocal step
+        rows = [k for k, graft in enumerate(chosen) if graft.time == step]
+        step += 1
+        if not rows:
+            return state
+        donor, donors = past.states[step - 1], [chosen[k].donor for k in rows]
+
+        def swapped(part: Tensor, other: Tensor) -> Tensor:
+            part = part.clone()
+            part[rows] = other[donors]
+            return part
+
+        memory, r = tree_map(swapped, (state.memory, state.r), (donor.memory, donor.r))
+        return state._replace(memory=memory, r=r)
+
+    return Edit(changed)
 
 
 def _told(

@@ -52,7 +52,8 @@ class Condition:
     controller: str = "lstm"
     """linear, mlp, rnn, gru, lstm, or one of a plugin"""
     memory: str = "stack"
-    """stack, queue, none, deque, superposition, multipop, another of `ss.MEMORIES`, or one of a plugin"""
+    """stack, queue, none, deque, superposition, multipop, nondeterministic, another of docs/memories.md, or
+    one of a plugin"""
     buffered: bool = False
     """with an input and an output buffer (§2.3)"""
     hidden_size: int = 10
