@@ -302,3 +302,56 @@ def test_bad_states(generator):
         layer(x, state._replace(V=state.V.float()))
     with pytest.raises(ss.BadInput, match="state must be what this layer gave"):
         layer(x, tuple(state))
+
+
+# --- other memories: the stack attention of DuSell and Chiang (2024) ---------------------------------------
+
+ATTENTION = ["superposition", "vector_nondeterministic", ss.Deep(ss.Superposition(2), 2), "multipop"]
+
+
+@pytest.mark.parametrize("memory", ATTENTION, ids=str)
+def test_stack_attention_is_a_memory_for_each_head(memory, generator):
+    """Actions from x alone, by the memory's own heads; what each head reads, through one projection."""
+    layer = ss.StackLayer(6, heads=3, memory=memory, **DOUBLE)
+    x = torch.randn(2, 5, 6, generator=generator, **DOUBLE)
+    y, state = layer(x)
+    raw = (x @ layer.actions.weight.T + layer.actions.bias).view(2, 5, 3, -1)
+    reads = []
+    for head in range(3):
+        parts = raw[:, :, head].split([kind.size for kind in layer.memory.heads.values()], -1)
+        kinds = layer.memory.heads.items()
+        told = {name: kind.value(part) for (name, kind), part in zip(kinds, parts, strict=True)}
+        r, own = ss.scan(layer.memory, told)
+        reads.append(r)
+        for ours, theirs in zip(state, own, strict=True):
+            assert_close(ours[:, head], theirs)
+    assert_close(y, torch.cat(reads, -1) @ layer.output.weight.T + layer.output.bias)
+    assert layer.explain(x).startswith("reference: there is no kernel for the memory ")
+    with pytest.raises(ss.BadInput, match="backend 'cpu' does not fit this call"):
+        ss.StackLayer(6, heads=3, memory=memory, backend="cpu", **DOUBLE)(x)
+
+
+@pytest.mark.parametrize("memory", ATTENTION, ids=str)
+def test_stack_attention_in_parts_with_lengths_and_token_by_token(memory, generator):
+    layer = ss.StackLayer(6, heads=3, memory=memory, **DOUBLE)
+    x = torch.randn(2, 5, 6, generator=generator, **DOUBLE)
+    y, final = layer(x)
+    first, state = layer(x[:, :2])
+    second, state = layer(x[:, 2:], state)
+    assert_close(torch.cat((first, second), 1), y)
+    cells = layer.cells(layer.init((2,), x))
+    for t in range(5):
+        token, cells = layer.step(x[:, t], cells)
+        assert_close(token, y[:, t])
+    for ours, theirs, other in zip(state, final, cells, strict=True):
+        assert_close(ours, theirs)
+        assert_close(other, theirs)
+    x[0, 3:] = torch.nan
+    padded, _ = layer(x, lengths=torch.tensor([3, 5]))
+    assert_close(padded[0, :3], y[0, :3])
+    assert not padded[0, 3:].any()
+    assert_close(layer(x[1])[0], y[1])  # without a batch axis
+    padded.sum().backward()
+    assert all(p.grad.isfinite().all() for p in layer.parameters())
+    with pytest.raises(ss.BadInput, match="is not one that this network gave"):
+        layer(x, ss.Stack(2).init(2, **DOUBLE))

@@ -9,6 +9,9 @@ from torch.testing import assert_close
 import oracle
 import softstack as ss
 from contract import DOUBLE, gradients, instructions, same, score
+from softstack.lab.explain.diagnosis import diagnose
+from softstack.lab.training.conditions import Condition
+from softstack.lab.training.draws import initial
 
 NEVER = -300.0  # the logarithm of a weight that is as good as 0
 
@@ -148,3 +151,12 @@ def test_a_thousand_steps(generator):
     r, state = ss.scan(memory, {"delta": delta})
     assert_close(r.sum(-1), torch.ones(1000), atol=1e-4, rtol=0)
     assert state.below.shape == (2, 1000, 1, 1000, 2, 1)
+
+
+def test_it_is_diagnosed_on_strings_that_it_can_afford():
+    condition = Condition("reversal", "linear", "nondeterministic", test_size=10)
+    diagnosis = diagnose(initial(condition, 0), condition, 0, strings=5)
+    assert [length for length, _ in diagnosis.lengths] == [24, 48, 96]
+    assert diagnosis.use.effects["whole"].grafts == 200
+    assert diagnosis.verdict == "ignores its nondeterministic stack"
+    assert diagnosis.histogram == {}

@@ -1,16 +1,18 @@
 """A stack as a layer of a transformer: actions come from x alone, so that all times are computed at once."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map
 
 from softstack import checks, kernels
 from softstack.errors import BadInput, unknown
-from softstack.memory import Batch, MemoryState, Queue, Stack
+from softstack.memory import MEMORIES, Batch, Choice, Memory, MemoryState, Queue, Stack
 from softstack.memory.cells import Cells, cells_of, go_on
-from softstack.memory.scan import item_scan
+from softstack.memory.protocol import Head, instructions_type, trusting
+from softstack.memory.scan import item_scan, scan, stepped
 from softstack.memory.states import only_where, running
-
-SCANNED: dict[str, type[Stack] | type[Queue]] = {"stack": Stack, "queue": Queue}  # memories with a scan
 
 
 class StackLayer(nn.Module):
@@ -19,10 +21,14 @@ class StackLayer(nn.Module):
     Each head says at every step what to push, v, how much to pop, u, and how much to push, d, all from x;
     what it reads goes through an output projection. There is no loop over time (docs/parallel.md).
 
+    With another memory it is the stack attention of DuSell and Chiang (2024): `memory="superposition"` or
+    `"vector_nondeterministic"`. Its actions come from x alone too, but the memory itself goes step by step.
+
     * `d_model`: numbers in x and in y at each step
     * `heads`: stacks side by side
     * `memory_size`: numbers in the vectors of each; `d_model // heads` where None
-    * `memory`: "stack" or "queue"
+    * `memory`: "stack" or "queue", which need no loop, or another name in `ss.MEMORIES`; or a memory that
+      knows its size, such as `ss.Superposition(8, depth=50)`
     * `backend`: as for StackRNN; `explain(x)` says which runs, and why
 
     >>> layer = StackLayer(64)
@@ -43,7 +49,7 @@ class StackLayer(nn.Module):
         *,
         heads: int = 8,
         memory_size: int | None = None,
-        memory: str = "stack",
+        memory: str | Memory = "stack",
         backend: str = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
@@ -52,19 +58,29 @@ class StackLayer(nn.Module):
         checks.positive("d_model", d_model)
         checks.positive("heads", heads)
         kernels.require(backend)
-        if memory not in SCANNED:
-            raise unknown("memory", memory, tuple(SCANNED))
-        if memory_size is None and d_model % heads:
+        if isinstance(memory, str) and memory not in MEMORIES:
+            raise unknown("memory", memory, MEMORIES)
+        if isinstance(memory, str) and memory_size is None and d_model % heads:
             raise BadInput(
                 f"d_model = {d_model} is not a multiple of heads = {heads}: give a memory_size, the numbers "
                 "in each head's vectors"
             )
         size = d_model // heads if memory_size is None else memory_size
-        self.memory = SCANNED[memory](size, validate=False)
+        self.memory: Any = trusting(MEMORIES[memory](size) if isinstance(memory, str) else memory)
+        size = size if isinstance(memory, str) else self.memory.width
         self.d_model, self.heads, self.memory_size, self.backend = d_model, heads, size, backend
-        self.actions = nn.Linear(d_model, heads * (2 + size), device=device, dtype=dtype)
-        self.output = nn.Linear(heads * size, d_model, device=device, dtype=dtype)
+        said = sum(head.size for head in self._head_kinds.values())
+        self.actions = nn.Linear(d_model, heads * said, device=device, dtype=dtype)
+        self.output = nn.Linear(heads * self.memory.width, d_model, device=device, dtype=dtype)
         self.reset_parameters()
+
+    @property
+    def _head_kinds(self) -> dict[str, Head]:
+        return dict(self.memory.heads)
+
+    @property
+    def _parallel(self) -> bool:
+        return isinstance(self.memory, Stack | Queue)
 
     @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
@@ -73,23 +89,34 @@ class StackLayer(nn.Module):
         for layer in (self.actions, self.output):
             nn.init.xavier_uniform_(layer.weight, generator=generator)
             layer.bias.zero_()
+        if not self._parallel:  # as the memory asks for
+            biases = self.actions.bias.view(self.heads, -1)
+            parts = biases.split([head.size for head in self._head_kinds.values()], -1)
+            for head, part in zip(self._head_kinds.values(), parts, strict=True):
+                bias = (head.bias or 0.0) if isinstance(head, Choice) else head.bias
+                part.copy_(torch.as_tensor(bias).expand_as(part))
+            return
         pop, push, _ = self.actions.bias.split((self.heads, self.heads, self.heads * self.memory_size))
         pop.copy_(torch.linspace(-2, 1, self.heads) if self.heads > 1 else torch.tensor([-1.0]))
         push.fill_(1.0)
 
-    def init(self, batch: Batch, like: Tensor) -> MemoryState:
-        """The state before the first step, for (B,) sequences or, with (), for one: V (B, heads, 0, m) and
-        s (B, heads, 0)."""
+    def init(self, batch: Batch, like: Tensor) -> Any:
+        """The state before the first step, for (B,) sequences or, with (), for one: of a stack, V
+        (B, heads, 0, m) and s (B, heads, 0); of another memory, its own for (B, heads)."""
+        if not self._parallel:
+            return self.memory.init((*batch, self.heads), device=like.device, dtype=_wide(like.dtype))
         V = like.new_zeros(*batch, self.heads, 0, self.memory_size)
         return MemoryState(V, V[..., 0].to(_wide(like.dtype)))
 
     def explain(self, x: Tensor) -> str:
         """Which backend runs on this input, and why, in a sentence."""
-        return kernels.explain(self.backend, checks.sequence(x, self.d_model, self.actions.weight))
+        x = checks.sequence(x, self.d_model, self.actions.weight)
+        return kernels.explain(self.backend, x, self._why_not())
 
-    def forward(
-        self, x: Tensor, state: MemoryState | None = None, lengths: Tensor | None = None
-    ) -> tuple[Tensor, MemoryState]:
+    def _why_not(self) -> str:
+        return "" if self._parallel else f"there is no kernel for the memory {type(self.memory).__name__}"
+
+    def forward(self, x: Tensor, state: Any = None, lengths: Tensor | None = None) -> tuple[Tensor, Any]:
         """x (B, T, d_model) or (T, d_model) -> y of the same shape and the state after the last step.
 
         y at step t depends on steps up to t. Give the state back to go on: in parts this gives what one call
@@ -102,6 +129,10 @@ class StackLayer(nn.Module):
         if live is not None:
             x = only_where(live, x)
         batch, T = tuple(x.shape[:-2]), x.shape[-2]
+        if not self._parallel:
+            r, state = self._step_by_step(x, state, lengths)
+            y = self.output(r)
+            return y if live is None else only_where(live, y), state
         v, u, d = self._instructions(x)  # (B, T, heads, m), (B, T, heads), (B, T, heads)
         v, u, d = v.transpose(-2, -3), u.transpose(-1, -2), d.transpose(-1, -2)  # (B, heads, T, ...)
         state = self.init(batch, v) if state is None else state
@@ -116,17 +147,47 @@ class StackLayer(nn.Module):
         shape = (*batch, self.heads)
         return y, MemoryState(V.view(*shape, *V.shape[1:]), s.view(*shape, *s.shape[1:]))
 
-    def cells(self, state: MemoryState) -> Cells:
-        """A state as `step` takes it: with room for more."""
+    def _step_by_step(self, x: Tensor, state: Any, lengths: Tensor | None) -> tuple[Tensor, Any]:
+        """The reads of any memory, (B, T, heads width), and the state after the last step."""
+        batch = tuple(x.shape[:-2])
+        fresh = self.init(batch, x)
+        kernels.choose(self.backend, x, self._why_not())
+        if state is None:
+            state = fresh
+        checks.same_state(state, fresh, (*batch, self.heads), cells=True)
+        told = {name: part.transpose(len(batch), len(batch) + 1) for name, part in self._said(x).items()}
+        told = {name: part.flatten(0, len(batch)) for name, part in told.items()}  # (B heads, T, ...)
+        ends = None if lengths is None else lengths.unsqueeze(-1).expand(*batch, self.heads).reshape(-1)
+        flat = tree_map(lambda part: part.flatten(0, len(batch)), state)
+        r, flat = scan(self.memory, told, flat, ends)
+        r = r.unflatten(0, (*batch, self.heads)).transpose(-2, -3).flatten(-2)
+        return r.to(x.dtype), tree_map(lambda part: part.unflatten(0, (*batch, self.heads)), flat)
+
+    def _said(self, x: Tensor) -> dict[str, Tensor]:
+        """What the heads of any memory say of x (..., d_model), by name, (..., heads, ...)."""
+        raw = self.actions(x)
+        raw = raw.to(_wide(raw.dtype)).unflatten(-1, (self.heads, -1))
+        kinds = self._head_kinds
+        parts = raw.split([kind.size for kind in kinds.values()], -1)
+        return {name: kind.value(part) for (name, kind), part in zip(kinds.items(), parts, strict=True)}
+
+    def cells(self, state: Any) -> Any:
+        """A state as `step` takes it: with room for more. Of a memory without a scan it is the state."""
+        if not self._parallel:
+            return state
         return cells_of(self.memory, MemoryState(state.V.flatten(0, -3), state.s.flatten(0, -2)))
 
     @torch.no_grad()
-    def step(self, x: Tensor, cells: Cells) -> tuple[Tensor, Cells]:
+    def step(self, x: Tensor, cells: Any) -> tuple[Tensor, Any]:
         """One token, x (B, d_model) or (d_model,) -> y, and the cells after it, without gradients.
 
         It gives what `forward` gives, to rounding, in time that grows with the cells that it pops and reads
         and not with those that are there.
         """
+        if not self._parallel:
+            told = self._said(x)
+            cells, r = stepped(self.memory, cells, instructions_type(tuple(told))(**told))
+            return self.output(r.flatten(-2).to(x.dtype)), cells
         v, u, d = self._instructions(x)  # (B, heads, m), (B, heads), (B, heads)
         v, u, d = v.reshape(-1, self.memory_size), u.reshape(-1), d.reshape(-1)
         if cells.V.device != v.device or cells.V.shape[0] != v.shape[0]:
@@ -134,8 +195,9 @@ class StackLayer(nn.Module):
                 f"cells must be of {v.shape[0]} sequences and heads on {v.device} to match x; got "
                 f"{cells.V.shape[0]} on {cells.V.device}"
             )
-        cells, r = go_on(self.memory, cells, v, u, d, self.backend)
-        return self.output(r.view(*x.shape[:-1], -1)), cells
+        after: Cells
+        after, r = go_on(self.memory, cells, v, u, d, self.backend)
+        return self.output(r.view(*x.shape[:-1], -1)), after
 
     def _instructions(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """v (..., heads, m), u and d (..., heads) of x (..., d_model)."""

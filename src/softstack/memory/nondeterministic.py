@@ -69,6 +69,7 @@ class Nondeterministic:
 
     name = "nondeterministic stack"
     drawn: ClassVar[Drawn] = "pile"
+    longest: ClassVar[int] = 100
 
     def __post_init__(self) -> None:
         checks.positive("symbols", self.symbols)

@@ -149,7 +149,8 @@ class Memory(Protocol):
 
     It may also have `append_only = True`, if a cell's vector never changes and new cells come last: traces
     then keep each vector once; and `nearest(state) -> state`, the state without all that the next read does
-    not see: diagnosis then tells what lies beneath from what is read.
+    not see: diagnosis then tells what lies beneath from what is read; and `longest = 100`, the number of
+    steps up to which diagnosis runs it on many strings, if it cannot afford more.
     """
 
     @property

@@ -209,8 +209,11 @@ def _by_length(network: Network, condition: Condition, seed: int) -> list[tuple[
     task = tasks.find(condition.task)
     base = task.length("train")
     rng = stream(seed, "test")
+    longest = getattr(network.cell.memory, "longest", base * FACTORS[-1])
     measured = []
     for factor in FACTORS:
+        if factor * base > max(base, longest):
+            break
         strings = tasks.of_length(task, rng, 50, factor * base)
         if strings:
             measured.append((factor * base, accuracy_at(network, condition, strings)))

@@ -27,7 +27,8 @@ def draw(diagnosis: Diagnosis, title: str) -> Figure:
         left = 0.05 / len(counts) + wide * list(diagnosis.histogram).index(name)
         places = [k / len(counts) + left for k in range(len(counts))]
         axes[0, 1].bar(places, [100 * c / total for c in counts], wide, align="edge", label=name)
-    axes[0, 1].legend(fontsize=8)
+    if diagnosis.histogram:  # a memory may have neither strengths nor choices
+        axes[0, 1].legend(fontsize=8)
     _label(axes[0, 1], "strengths", "strength", "share of steps, %")
     axes[0, 2].plot(range(1, len(diagnosis.drift) + 1), diagnosis.drift, color=BLUE)
     _label(axes[0, 2], "drift: distance from 0 or 1, added up", "step", "strength")

@@ -72,7 +72,11 @@ def use(network: Network, condition: Condition, seed: int = 0, strings: int = 12
     if isinstance(network.cell.memory, NoMemory):
         return Use(IGNORED, {})
     rng = np.random.default_rng([seed, strings])
-    measured = effects(network, condition, probes(condition, rng, strings), rng)
+    chosen = probes(condition, rng, strings)
+    longest = getattr(network.cell.memory, "longest", None)
+    if longest is not None:
+        chosen = [example for example in chosen if len(example.input) <= longest] or chosen[:1]
+    measured = effects(network, condition, chosen, rng)
     return Use(kind_of(measured, network.cell.memory), measured)
 
 

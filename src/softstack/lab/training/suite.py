@@ -17,7 +17,8 @@ from softstack.memory import MEMORIES
 RECIPES = ("plain", "solve")
 CONTROLLERS = ("linear", "rnn", "gru", "lstm")
 TASKS = ("reversal", "short_copy", "parenthesis", "agreement", "delayed_xor", "anbn")
-VARIANTS = ("superposition_without_noop", "two_stacks", "deep_stack")  # memories that have to be asked for
+# memories that have to be asked for
+VARIANTS = ("superposition_without_noop", "two_stacks", "deep_stack", "vector_nondeterministic")
 TRIALS = 10
 STEPS = 2_000
 RESTARTS = 4
