@@ -89,13 +89,16 @@ def same_state(
         state.check(f"{name}.", fresh)
 
 
-def items(prefix: str, V: Tensor, s: Tensor, *, batch: tuple[int, ...], size: int) -> None:
+def items(
+    prefix: str, V: Tensor, s: Tensor, *, batch: tuple[int, ...], size: int, values: bool = True
+) -> None:
     """The vectors and strengths of a stack or a queue: shapes that fit each other, and no bad strength."""
     axes = ["B"] * len(batch)
     slots = s.shape[-1] if s.ndim else 0
     shape(f"{prefix}s", s, f"({', '.join([*axes, 'N'])})", (*batch, slots), "x")
     shape(f"{prefix}V", V, f"({', '.join([*axes, 'N', 'm'])})", (*batch, slots, size), f"x and {prefix}s")
-    strengths(f"{prefix}s", s)
+    if values:
+        strengths(f"{prefix}s", s)
 
 
 def instructions(
@@ -107,9 +110,10 @@ def instructions(
     *,
     time: bool,
     live: Tensor | None = None,
+    values: bool = True,
 ) -> None:
     """v, u, d of one step, or of a sequence if `time`, against each other and against the state. Where `live`
-    (B, T) is false they are padding, which may hold anything."""
+    (B, T) is false they are padding, which may hold anything. `values=False` leaves strengths to a kernel."""
     for name, x in (("v", v), ("u", u), ("d", d)):
         tensor(name, x)
     axes = ["T"] if time else []
@@ -120,11 +124,12 @@ def instructions(
     for name, x in (("u", u), ("d", d)):
         shape(name, x, f"({', '.join(batch + axes)})", v.shape[:-1], "v")
         same_kind(name, x, v)
-        strengths(name, x if live is None else x.masked_fill(~live, 0.0))
+        if values:
+            strengths(name, x if live is None else x.masked_fill(~live, 0.0))
     V, s = state
     same_kind("state.V", V, v)
     same_kind("state.s", s, v)
-    items("state.", V, s, batch=tuple(v.shape[: len(batch)]), size=size)
+    items("state.", V, s, batch=tuple(v.shape[: len(batch)]), size=size, values=values)
 
 
 def sequences(memory: object, heads: Mapping[str, Any], parts: Mapping[str, Tensor]) -> None:

@@ -1,10 +1,14 @@
 """What a backend is: a package with these members, and a line in `KERNELS`."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
-from softstack.kernels.tuples import Gradients, Inputs, Kept, Log, Options, Outputs, Sizes, Steps
+from softstack.kernels.tuples import Gradients, Inputs, Kept, Options, Outputs, Sizes, Steps
+
+LOG = 4
 
 
 class Backend(Protocol):
@@ -25,15 +29,26 @@ class Backend(Protocol):
         """How many numbers and cells a model's tape and links have. Asked while torch traces, too, with
         symbols for sizes: no bool in arithmetic, and nothing to import."""
 
-    def scan_forward(self, steps: Steps, lifo: bool, r: Tensor, s: Tensor, log: Log) -> None:
-        """Out: r (B, T, m), s (B, N) after the last step, and the log."""
+    def log_parts(
+        self, B: int, N: int, T: int, real: torch.dtype
+    ) -> list[tuple[tuple[int, ...], torch.dtype]]:
+        """The shapes and dtypes of what a scan notes for its backward pass: at most LOG tensors that begin
+        with the axis of sequences. Asked while torch traces, too."""
+
+    def scan_forward(
+        self, v: Tensor, V0: Tensor, steps: Steps, lifo: bool, r: Tensor, s: Tensor, log: Sequence[Tensor],
+        checked: bool,
+    ) -> None:  # fmt: skip
+        """Out: V of the steps, which is V0 and then v, r (B, T, m), s (B, N) after the last step, and the
+        log. If `checked`, a strength that is negative or not finite is an error; a backend may rely on its
+        caller for that."""
 
     def scan_backward(
-        self, steps: Steps, lifo: bool, s: Tensor, log: Log,
-        gr: Tensor, gs: Tensor, gV: Tensor, gu: Tensor, gd: Tensor,
-    ) -> None:  # fmt: skip
-        """In: s, the log, gr (B, T, m), gs (B, N) of the final strengths, gV (B, N, m). Out: gu and gd
-        (B, T); gs becomes the gradient of the first strengths; gV is added to."""
+        self, steps: Steps, lifo: bool, s: Tensor, log: Sequence[Tensor],
+        gr: Tensor, gV: Tensor | None, gs: Tensor | None,
+    ) -> list[Tensor]:  # fmt: skip
+        """The gradients of V, u, d and s0, from s, the log, gr (B, T, m) and, where there are any, gV
+        (B, N, m) and gs (B, N) of the final state."""
 
     def scan_step(
         self, V: Tensor, link: Tensor, level: Tensor, head: Tensor, strength: Tensor, slot: int,
@@ -46,6 +61,13 @@ class Backend(Protocol):
         """The final V comes in with what the memory holds at first."""
 
     def rnn_backward(
-        self, options: Options, sizes: Sizes, kept: Kept, gradients: Gradients, to_x: bool
+        self,
+        options: Options,
+        sizes: Sizes,
+        kept: Kept,
+        gradients: Gradients,
+        to_x: bool,
+        from_strengths: bool,
     ) -> None:
-        """The gradients of x are made where `to_x`, and where it is buffered."""
+        """The gradients of x are made where `to_x`, and where it is buffered. `from_strengths` says whether
+        the final strengths have a gradient: else it is 0."""

@@ -4,12 +4,10 @@ Each is an operator, so that torch.compile and torch.export see one node, under 
 that torch.func does. A vmapped axis is folded into the first.
 """
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -77,39 +75,3 @@ def plain(*tensors: Tensor) -> bool:
         and torch._C._functorch.peek_interpreter_stack() is None
         and not torch._C._len_torch_dispatch_stack()
     )
-
-
-New = Callable[..., Tensor]  # Tensor.new_empty, or `empty`
-TORCHS = range(1 << 12, 1 << 25)  # bytes: what torch's allocator uses again and again, measured
-NUMPY = {torch.float32: np.float32, torch.float64: np.float64, torch.int32: np.int32, torch.int64: np.int64}
-
-
-def empty(like: Tensor, shape: tuple[int, ...], dtype: torch.dtype | None = None) -> Tensor:
-    """As Tensor.new_empty. On the CPU small and very large memory is numpy's: the small is made faster, and
-    the large written to for the first time in a third of the time, for numpy asks for huge pages."""
-    dtype = dtype or like.dtype
-    size = math.prod(shape) * dtype.itemsize
-    if not like.is_cpu or size in TORCHS or torch.are_deterministic_algorithms_enabled():
-        return like.new_empty(shape, dtype=dtype)  # in the last case filled with NaN, as the tests want it
-    if size < TORCHS.start:
-        return torch.from_numpy(np.empty(shape, NUMPY[dtype]))
-    memory = np.empty(size + 64, np.uint8)
-    begin = -memory.ctypes.data % 64  # torch aligns to as much, and kernels are faster so
-    return torch.from_numpy(memory[begin : begin + size].view(NUMPY[dtype]).reshape(shape))
-
-
-def zeros(like: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """The same for Tensor.new_zeros."""
-    if not like.is_cpu or math.prod(shape) * like.itemsize in TORCHS or like.dtype not in NUMPY:
-        return like.new_zeros(shape)
-    return torch.from_numpy(np.zeros(shape, NUMPY[like.dtype]))
-
-
-def whole(x: Tensor) -> Tensor:
-    """Contiguous."""
-    return x if x.is_contiguous() else empty(x, x.shape).copy_(x)
-
-
-def own(x: Tensor | None, like: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """A gradient that a kernel may write to: a copy, or zeros where there is none."""
-    return zeros(like, shape) if x is None else empty(like, shape).copy_(x)

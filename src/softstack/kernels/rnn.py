@@ -15,8 +15,9 @@ from softstack.kernels.gpu.layout import on_chip
 from softstack.kernels.kinds import CORES as CORES
 from softstack.kernels.kinds import LINEAR, LSTM, NONE
 from softstack.kernels.kinds import MEMORIES as MEMORIES
-from softstack.kernels.operators import New, empty, once, operator, own, whole, zeros
+from softstack.kernels.operators import once, operator, plain
 from softstack.kernels.scan import HALVES
+from softstack.kernels.tensors import New, empty, own_together, whole, zeros_together
 from softstack.kernels.tuples import (
     Buffer,
     Disturbance,
@@ -114,14 +115,14 @@ def rnn_forward(*arguments: Any) -> list[Tensor]:
     return flat(outputs)
 
 
-def gradients(new: New, kept: Kept) -> list[Tensor]:
-    """Of x and of the weights."""
+def gradient_shapes(kept: Kept) -> list[tuple[Tensor, tuple[int, ...]]]:
+    """Of x and of the weights: a tensor of the same dtype, and the shape."""
     P, G, _ = kept.W.shape
     _, A, H = kept.Wo.shape
     x, matrices = kept.x, (kept.W, kept.Wh, kept.Wo)
     pairs = zip(matrices, ((P, G), (P, H), (P, A if H else 0)), strict=True)
-    weights = [part for W, bias in pairs for part in (new(W, W.shape), new(x, bias))]
-    return [new(x, x.shape), *weights]
+    weights = [part for W, bias in pairs for part in ((W, W.shape), (x, bias))]
+    return [(x, x.shape), *weights]
 
 
 def split(arguments: tuple[Any, ...]) -> tuple[Kept, tuple[Any, ...], Options, bool, str]:
@@ -137,7 +138,8 @@ def fake_gradients(*arguments: Any) -> list[Tensor]:
     kept, _, options, _, _ = split(arguments)
     _, _, h, c, r, V, _, _, _ = output_shapes(options, kept.x.shape[0], sizes_of_kept(options, kept))
     state = [h, c, r, (*kept.s0.shape, V[3]), kept.s0.shape, kept.strengths0.shape, kept.i0.shape]
-    return [*gradients(Tensor.new_empty, kept), *(kept.x.new_empty(shape) for shape in state)]
+    new = [like.new_empty(shape) for like, shape in gradient_shapes(kept)]
+    return [*new, *(kept.x.new_empty(shape) for shape in state)]
 
 
 def rnn_backward(*arguments: Any) -> list[Tensor]:
@@ -146,10 +148,11 @@ def rnn_backward(*arguments: Any) -> list[Tensor]:
     kept = Kept(*map(whole, kept))
     sizes = sizes_of_kept(options, kept)
     shapes = output_shapes(options, kept.x.shape[0], sizes)
-    y, o, *rest = [own(g, kept.x, shape) for g, shape in zip(of_outputs, shapes, strict=True)]
-    x, *weights = gradients(zeros, kept)
+    y, o, *rest = own_together(of_outputs, kept.x, shapes)
+    x, *weights = zeros_together(gradient_shapes(kept))
     to = Gradients(y, o, State(*rest[:5]), Buffer(*rest[5:]), x, Weights(*weights))
-    KERNELS[backend].rnn_backward(options, sizes, kept, to, to_x)
+    from_strengths = of_outputs[OUTPUTS.index("s")] is not None
+    KERNELS[backend].rnn_backward(options, sizes, kept, to, to_x, from_strengths)
     h, c, r, V, s, *buffer = rest
     n = kept.s0.shape[2]
     return [x, *weights, h, c, r, V[:, :, :n].clone(), s[:, :, :n].clone(), *buffer]
@@ -196,6 +199,23 @@ class Fused(torch.autograd.Function):
         kept = ctx.saved_tensors  # once: gradient checkpointing computes them again for each reading
         arguments = (*kept, *of_outputs[: len(OUTPUTS)], *ctx.options, ctx.needs_input_grad[0], ctx.backend)
         return (*once(rnn_backward_op, *arguments), *[None] * (3 + len(Options._fields) + 1))
+
+
+class Direct(torch.autograd.Function):
+    """The same without torch's dispatcher, which takes as long as a short sequence on a GPU."""
+
+    @staticmethod
+    def forward(ctx: Any, *arguments: Any) -> Any:
+        outputs = tuple(rnn_forward(*arguments))
+        Fused.setup_context(ctx, arguments, outputs)
+        return outputs
+
+    @staticmethod
+    def backward(ctx: Any, *of_outputs: Tensor | None) -> Any:
+        if torch.is_grad_enabled():  # someone may ask for a second gradient, and is to be told
+            return Fused.backward(ctx, *of_outputs)
+        arguments = *ctx.saved_tensors, *of_outputs[: len(OUTPUTS)], *ctx.options, ctx.needs_input_grad[0]
+        return (*rnn_backward(*arguments, ctx.backend), *[None] * (3 + len(Options._fields) + 1))
 
 
 torch.library.register_autograd(
@@ -256,7 +276,9 @@ def run(
     if narrow is not None:
         for name in ("W", "Wh", "Wo"):
             tensors[INPUTS.index(name)] = getattr(weights, name).to(narrow)
-    *outputs, tape, links = Fused.apply(*tensors, lengths.to(x.device, torch.int64), *options, backend)  # type: ignore[no-untyped-call]  # torch's apply
+    tensors.append(lengths.to(x.device, torch.int64))
+    function = Direct if plain(*tensors) else Fused
+    *outputs, tape, links = function.apply(*tensors, *options, backend)  # type: ignore[no-untyped-call]  # torch's apply
     if x.dtype in HALVES:
         outputs = [tensor.to(x.dtype) for tensor in outputs]
     return outputs_of((*outputs, tape, links))

@@ -1,85 +1,98 @@
 """stack_scan and queue_scan as PyTorch operators: `softstack::scan` and its backward."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from softstack.kernels import KERNELS
-from softstack.kernels.operators import New, empty, once, operator, own, plain, whole
-from softstack.kernels.tuples import Log, Steps
+from softstack.kernels.backend import LOG
+from softstack.kernels.operators import once, operator, plain
+from softstack.kernels.tensors import New, empty, whole
+from softstack.kernels.tuples import Steps
 
 HALVES = (torch.bfloat16, torch.float16)  # what numpy or a sum over many steps cannot do: done in float32
-LOGS = ("cpu",)  # backends that need a log; others make again what they need
 
 
-def results(
-    new: New,
-    v: Tensor,
-    u: Tensor,
-    d: Tensor,
-    V0: Tensor,
-    s0: Tensor,
-    lengths: Tensor,
-    lifo: bool,
-    backend: str,
-) -> list[Tensor]:
+def results(new: New, v: Tensor, u: Tensor, V0: Tensor, backend: str) -> list[Tensor]:
+    """r, V, s and the log, for a kernel to fill."""
     (B, T, m), N = v.shape, V0.shape[1] + v.shape[1]
-    cells, steps = (N, T + 1) if backend in LOGS else (0, 0)
-    log = Log(
-        new(u, (B, cells), dtype=torch.int32),
-        new(u, (B, cells)),
-        new(u, (B, steps), dtype=torch.int32),
-        new(u, (B, steps)),
-    )
+    parts = KERNELS[backend].log_parts(B, N, T, u.dtype)
+    log = [new(u, shape, dtype=dtype) for shape, dtype in parts]
     return [new(v, (B, T, m)), new(v, (B, N, m)), new(u, (B, N)), *log]
 
 
 def scan_forward(
-    v: Tensor, u: Tensor, d: Tensor, V0: Tensor, s0: Tensor, lengths: Tensor, lifo: bool, backend: str
-) -> list[Tensor]:
+    v: Tensor, u: Tensor, d: Tensor, V0: Tensor, s0: Tensor, lengths: Tensor | None, lifo: bool, backend: str,
+    checked: bool = False, new: New = empty,
+) -> list[Tensor]:  # fmt: skip
     """v (B, T, m), u and d (B, T), V0 (B, n, m), s0 (B, n), lengths (B,). Strengths may be of a wider dtype.
 
     r (B, T, m), the final V (B, N, m) and s (B, N), and the log for the backward pass.
     """
-    r, V, s, *log = results(empty, v, u, d, V0, s0, lengths, lifo, backend)
-    n = V0.shape[1]
-    V[:, n:] = v
-    if n:
-        V[:, :n] = V0
-    steps = Steps(V, *map(whole, (u, d, s0, lengths)))
-    KERNELS[backend].scan_forward(steps, lifo, r, s, Log(*log))
+    r, V, s, *log = results(new, v, u, V0, backend)
+    steps = Steps(V, whole(u), whole(d), whole(s0), None if lengths is None else whole(lengths))
+    KERNELS[backend].scan_forward(whole(v), whole(V0), steps, lifo, r, s, log, checked)
     return [r, V, s, *log]
 
 
 def scan_backward(
-    u: Tensor, d: Tensor, s0: Tensor, lengths: Tensor, V: Tensor, s: Tensor,
-    link: Tensor, level: Tensor, first: Tensor, top: Tensor,
+    u: Tensor, d: Tensor, s0: Tensor, lengths: Tensor | None, V: Tensor, s: Tensor, log: Sequence[Tensor],
     gr: Tensor | None, gV: Tensor | None, gs: Tensor | None, lifo: bool, backend: str,
 ) -> list[Tensor]:  # fmt: skip
     """The gradients of V, u, d and s0, from those of r and of the final V and s, where there are any."""
-    (B, N, m), T = V.shape, u.shape[1]
-    to_V, to_s = own(gV, V, (B, N, m)), own(gs, u, (B, N))
-    to_u, to_d = empty(u, (B, T)), empty(u, (B, T))
+    (B, _, m), T = V.shape, u.shape[1]
     gr = V.new_zeros(B, T, m) if gr is None else whole(gr)
-    steps = Steps(*map(whole, (V, u, d, s0, lengths)))
-    log = Log(*map(whole, (link, level, first, top)))
-    KERNELS[backend].scan_backward(steps, lifo, whole(s), log, gr, to_s, to_V, to_u, to_d)
-    return [to_V, to_u, to_d, to_s[:, : N - T].clone()]
+    gV, gs = (None if g is None else whole(g) for g in (gV, gs))
+    steps = Steps(whole(V), whole(u), whole(d), whole(s0), None if lengths is None else whole(lengths))
+    return KERNELS[backend].scan_backward(steps, lifo, whole(s), [*map(whole, log)], gr, gV, gs)
+
+
+def filled_up(outputs: list[Tensor]) -> list[Tensor]:
+    """With a log of LOG parts, whatever the backend: an operator's schema is one."""
+    like = outputs[2]  # s (B, N)
+    missing = 3 + LOG - len(outputs)
+    return [*outputs, *(like.new_empty(like.shape[0], 0) for _ in range(missing))]
+
+
+def operator_forward(
+    v: Tensor, u: Tensor, d: Tensor, V0: Tensor, s0: Tensor, lengths: Tensor, lifo: bool, backend: str
+) -> list[Tensor]:
+    """A GPU's log has numbers that nobody writes: zeros, for an operator's results are to be the same each
+    time."""
+    new = empty if backend == "cpu" else Tensor.new_zeros
+    return filled_up(scan_forward(v, u, d, V0, s0, lengths, lifo, backend, new=new))
+
+
+def fake_results(
+    v: Tensor, u: Tensor, d: Tensor, V0: Tensor, s0: Tensor, lengths: Tensor, lifo: bool, backend: str
+) -> list[Tensor]:
+    return filled_up(results(Tensor.new_empty, v, u, V0, backend))
+
+
+def operator_backward(
+    u: Tensor, d: Tensor, s0: Tensor, lengths: Tensor, V: Tensor, s: Tensor, *rest: Any
+) -> list[Tensor]:
+    log, gradients = rest[:LOG], rest[LOG:]
+    count = len(KERNELS[rest[-1]].log_parts(0, 0, 0, u.dtype))
+    return scan_backward(u, d, s0, lengths, V, s, log[:count], *gradients)
 
 
 TENSORS = ", ".join(f"Tensor {name}" for name in ("v", "u", "d", "V0", "s0", "lengths"))
-KEPT = ", ".join(f"Tensor {name}" for name in ("u", "d", "s0", "lengths", "V", "s", *Log._fields))
+KEPT = ", ".join(
+    f"Tensor {name}" for name in ("u", "d", "s0", "lengths", "V", "s", *(f"log{k}" for k in range(LOG)))
+)
 scan_op = operator(
     "scan",
     f"({TENSORS}, bool lifo, str backend) -> Tensor[]",
-    scan_forward,
-    lambda *arguments: results(Tensor.new_empty, *arguments),
+    operator_forward,
+    fake_results,
 )
 scan_backward_op = operator(
     "scan_backward",
     f"({KEPT}, Tensor? gr, Tensor? gV, Tensor? gs, bool lifo, str backend) -> Tensor[]",
-    scan_backward,
+    operator_backward,
     lambda u, d, s0, lengths, V, *_: [z.new_empty(z.shape) for z in (V, u, d, s0)],
 )
 
@@ -111,21 +124,31 @@ class Scan(torch.autograd.Function):
 
 
 class Direct(torch.autograd.Function):
-    """The same without torch's dispatcher, which takes longer than a short scan on a GPU."""
+    """The same without torch's dispatcher, which takes longer than a short scan on a GPU. `lengths` may be
+    None, and strengths may be checked."""
 
     @staticmethod
     def forward(ctx: Any, *arguments: Any) -> Any:
-        outputs = tuple(scan_forward(*arguments))
-        Scan.setup_context(ctx, arguments, outputs)
-        return outputs
+        _, u, d, V0, s0, lengths, ctx.lifo, ctx.backend, _ = arguments
+        r, V, s, *log = scan_forward(*arguments)
+        ctx.n = V0.shape[1]
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(u, d, s0, lengths, V, s, *log)
+        return r, V, s
 
     @staticmethod
-    def backward(ctx: Any, gr: Tensor | None, gV: Tensor | None, gs: Tensor | None, *_: None) -> Any:
-        if torch.is_grad_enabled():
-            return Scan.backward(ctx, gr, gV, gs)
-        arguments = (*ctx.saved_tensors, gr, gV, gs, ctx.lifo, ctx.backend)
-        gV, gu, gd, gs = scan_backward(*arguments)
-        return gV[:, ctx.n :], gu, gd, gV[:, : ctx.n], gs, None, None, None
+    def backward(ctx: Any, gr: Tensor | None, gV: Tensor | None, gs: Tensor | None) -> Any:
+        u, d, s0, lengths, V, s, *log = ctx.saved_tensors
+        if torch.is_grad_enabled():  # someone may ask for a second gradient, and is to be told
+            lengths = all_steps(u) if lengths is None else lengths
+            kept = u, d, s0, lengths, V, *filled_up([u, V, s, *log])[2:]
+            to_V, to_u, to_d, to_s = once(scan_backward_op, *kept, gr, gV, gs, ctx.lifo, ctx.backend)
+        else:
+            to_V, to_u, to_d, to_s = scan_backward(
+                u, d, s0, lengths, V, s, log, gr, gV, gs, ctx.lifo, ctx.backend
+            )
+        to_v, to_V0 = (to_V[:, ctx.n :], to_V[:, : ctx.n]) if ctx.n else (to_V, None)
+        return to_v, to_u, to_d, to_V0, to_s, None, None, None, None
 
 
 torch.library.register_autograd(
@@ -133,24 +156,45 @@ torch.library.register_autograd(
 )
 
 
+def all_steps(u: Tensor) -> Tensor:
+    """The lengths (B,) of sequences u (B, T) that are not padded."""
+    return torch.full(u.shape[:1], u.shape[1], device=u.device)
+
+
+def checks_strengths(backend: str, *tensors: Tensor | None) -> bool:
+    """Whether a scan of such tensors can look at strengths itself, so that nobody else needs to."""
+    here = [x for x in tensors if x is not None]
+    return backend == "gpu" and here[0].is_cuda and plain(*here)
+
+
 def scan(
-    v: Tensor, u: Tensor, d: Tensor, V0: Tensor, s0: Tensor, lengths: Tensor | None, lifo: bool, backend: str
+    v: Tensor,
+    u: Tensor,
+    d: Tensor,
+    V0: Tensor,
+    s0: Tensor,
+    lengths: Tensor | None,
+    lifo: bool,
+    backend: str,
+    checked: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """r (B, T, m), and the final V (B, N, m) and s (B, N); the batch axis may be missing."""
+    """r (B, T, m), and the final V (B, N, m) and s (B, N); the batch axis may be missing. `checked` where
+    `checks_strengths`: strengths that are negative or not finite are an error."""
     tensors = [v, u, d, V0, s0]
     if v.ndim == 2:
         tensors = [x.unsqueeze(0) for x in tensors]
     if v.dtype in HALVES:  # a GPU takes vectors as they are and computes in float32 all the same
         kept = (0, 3) if v.is_cuda else ()
         tensors = [x if k in kept else x.float() for k, x in enumerate(tensors)]
-    B, T, _ = tensors[0].shape
-    lengths = (
-        torch.full((B,), T, device=v.device)
-        if lengths is None
-        else lengths.to(v.device, torch.int64).reshape(B)
-    )
-    function = Direct if plain(*tensors, lengths) else Scan
-    r, V, s, *_ = function.apply(*tensors, lengths, lifo, backend)  # type: ignore[no-untyped-call]  # torch's apply
+    if lengths is not None:
+        lengths = lengths.to(v.device, torch.int64).reshape(tensors[0].shape[0])
+    direct = checked or plain(*tensors, *(() if lengths is None else (lengths,)))
+    if lengths is None and (backend == "cpu" or not direct):
+        lengths = all_steps(tensors[1])
+    if direct:
+        r, V, s = Direct.apply(*tensors, lengths, lifo, backend, checked)  # type: ignore[no-untyped-call]  # torch's apply
+    else:
+        r, V, s, *_ = Scan.apply(*tensors, lengths, lifo, backend)  # type: ignore[no-untyped-call]  # torch's apply
     if v.dtype in HALVES:
         r, V, s = r.to(v.dtype), V.to(v.dtype), s.to(u.dtype)
     return (r, V, s) if v.ndim == 3 else (r.squeeze(0), V.squeeze(0), s.squeeze(0))

@@ -126,11 +126,11 @@ class Steps(NamedTuple):
     u: Tensor  # (B, T)
     d: Tensor  # (B, T)
     s0: Tensor  # (B, n)
-    lengths: Tensor  # (B,)
+    lengths: Tensor | None  # (B,); on a GPU None where no sequence is padded
 
 
 class Log(NamedTuple):
-    """What a scan notes of its chains. README.md says why this is enough."""
+    """What a scan on the CPU notes of its chains. README.md says why this is enough."""
 
     link: Tensor  # (B, N) the cell that is met after this one
     level: Tensor  # (B, N) its strength then

@@ -99,7 +99,7 @@ def tops(state: MemoryState, ahead: Ahead, count: int) -> Tensor:
 
 def empty(size: int, batch: Batch, like: Tensor) -> MemoryState:
     """No items yet: V (B, 0, m) and s (B, 0), of the dtype and on the device of `like`."""
-    return MemoryState(like.new_zeros(*batch, 0, size), like.new_zeros(*batch, 0))
+    return MemoryState(like.new_empty(*batch, 0, size), like.new_empty(*batch, 0))
 
 
 def no_items(

@@ -59,18 +59,22 @@ def item_scan(
     wider dtype than the vectors."""
     state = memory.init(tuple(v.shape[:-2]), device=v.device, dtype=v.dtype) if state is None else state
     live = None if lengths is None else running(lengths, v)  # (B, T)
-    if validate:
-        checks.instructions(v, u, d, state, memory.size, time=True, live=live)
     kernel = kernels.choose(backend, v)
     if kernel == "reference":
+        if validate:
+            checks.instructions(v, u, d, state, memory.size, time=True, live=live)
         wide = MemoryState(state.V.to(u.dtype), state.s)
         r, final = scan(memory, Instructions(v.to(u.dtype), u, d), wide, lengths)
         return r.to(v.dtype), MemoryState(final.V.to(v.dtype), final.s)
+    from softstack.kernels.scan import checks_strengths
     from softstack.kernels.scan import scan as fused
 
+    checked = validate and checks_strengths(kernel, v, u, d, *state, lengths)
+    if validate:
+        checks.instructions(v, u, d, state, memory.size, time=True, live=live, values=not checked)
     if live is not None:
         v, u, d = (only_where(live, x) for x in (v, u, d))
-    r, V, s = fused(v, u, d, *state, lengths, isinstance(memory, Stack), kernel)
+    r, V, s = fused(v, u, d, *state, lengths, isinstance(memory, Stack), kernel, checked)
     return r, MemoryState(V, s)
 
 

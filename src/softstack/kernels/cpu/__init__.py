@@ -3,7 +3,7 @@
 numba is imported by the first call that needs it: that takes a while, and cannot be done while torch traces.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
@@ -14,6 +14,7 @@ from torch import Tensor
 
 from softstack.kernels.cpu.layout import SHORT, links, places, tape_length
 from softstack.kernels.cpu.layout import paths as paths
+from softstack.kernels.tensors import empty, own
 from softstack.kernels.tuples import Gradients, Inputs, Kept, Log, Options, Outputs, Sizes, Steps
 
 DEVICE = "cpu"
@@ -58,26 +59,43 @@ def slice_of(part: Any, sequences: slice) -> Any:
     return type(part)(*(x[sequences] for x in part)) if isinstance(part, tuple) else part[sequences]
 
 
-def scan_forward(steps: Steps, lifo: bool, r: Tensor, s: Tensor, log: Log) -> None:
+def log_parts(B: int, N: int, T: int, real: torch.dtype) -> list[tuple[tuple[int, ...], torch.dtype]]:
+    """Those of a `Log`."""
+    return [((B, N), torch.int32), ((B, N), real), ((B, T + 1), torch.int32), ((B, T + 1), real)]
+
+
+def scan_forward(
+    v: Tensor, V0: Tensor, steps: Steps, lifo: bool, r: Tensor, s: Tensor, log: Sequence[Tensor],
+    checked: bool,
+) -> None:  # fmt: skip
     from softstack.kernels.cpu import far, scan
 
     def run(steps: Any, r: Any, s: Any, log: Any) -> None:
         _, N, m = steps.V.shape
         scan.forward(np.empty(m, r.dtype), steps, lifo, r, s, log, far.room(N, m, r.dtype))
 
-    side_by_side(run, r.numel(), *map(arrays, (steps, r, s, log)))
+    n = V0.shape[1]
+    steps.V[:, n:] = v
+    if n:
+        steps.V[:, :n] = V0
+    side_by_side(run, r.numel(), *map(arrays, (steps, r, s, Log(*log))))
 
 
 def scan_backward(
-    steps: Steps, lifo: bool, s: Tensor, log: Log, gr: Tensor, gs: Tensor, gV: Tensor, gu: Tensor, gd: Tensor
-) -> None:
+    steps: Steps, lifo: bool, s: Tensor, log: Sequence[Tensor],
+    gr: Tensor, gV: Tensor | None, gs: Tensor | None,
+) -> list[Tensor]:  # fmt: skip
     from softstack.kernels.cpu import far, scan
 
     def run(steps: Any, s: Any, log: Any, *gradients: Any) -> None:
         _, N, m = steps.V.shape
         scan.backward(steps, lifo, s, log, *gradients, far.room(N, m, s.dtype))
 
-    side_by_side(run, gr.numel(), *map(arrays, (steps, s, log, gr, gs, gV, gu, gd)))
+    V, u, d, s0, _ = steps
+    to_V, to_s = own(gV, V, V.shape), own(gs, u, s.shape)
+    to_u, to_d = empty(u, u.shape), empty(d, d.shape)
+    side_by_side(run, gr.numel(), *map(arrays, (steps, s, Log(*log), gr, to_s, to_V, to_u, to_d)))
+    return [to_V, to_u, to_d, to_s[:, : s0.shape[1]].clone()]
 
 
 def scan_step(
@@ -97,7 +115,9 @@ def rnn_forward(options: Options, sizes: Sizes, inputs: Inputs, outputs: Outputs
     rnn.forward(space, options, sizes, arrays(inputs), arrays(outputs), *paths(options, sizes.N))
 
 
-def rnn_backward(options: Options, sizes: Sizes, kept: Kept, gradients: Gradients, to_x: bool) -> None:
+def rnn_backward(
+    options: Options, sizes: Sizes, kept: Kept, gradients: Gradients, to_x: bool, from_strengths: bool
+) -> None:
     from softstack.kernels.cpu import rnn, room
 
     space = room.for_backward(options, sizes, arrays(kept.x).dtype)

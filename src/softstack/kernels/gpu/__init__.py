@@ -4,11 +4,13 @@ Triton is imported by the first call that needs it.
 """
 
 import os
+from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
-from softstack.kernels.gpu.layout import places
-from softstack.kernels.tuples import Gradients, Inputs, Kept, Log, Options, Outputs, Sizes, Steps
+from softstack.kernels.gpu.layout import geometry_size, places
+from softstack.kernels.tuples import Gradients, Inputs, Kept, Options, Outputs, Sizes, Steps
 
 DEVICE = "cuda"
 COMPILER = "triton"
@@ -25,18 +27,27 @@ def tape_sizes(options: Options, sizes: Sizes) -> tuple[int, int]:
     return sizes.B * starts[-1], sizes.B * links
 
 
-def scan_forward(steps: Steps, lifo: bool, r: Tensor, s: Tensor, log: Log) -> None:
+def log_parts(B: int, N: int, T: int, real: torch.dtype) -> list[tuple[tuple[int, ...], torch.dtype]]:
+    return [((B, geometry_size(N)), torch.float64)]
+
+
+def scan_forward(
+    v: Tensor, V0: Tensor, steps: Steps, lifo: bool, r: Tensor, s: Tensor, log: Sequence[Tensor],
+    checked: bool,
+) -> None:  # fmt: skip
     from softstack.kernels.gpu import scan
 
-    scan.forward(steps, lifo, r, s, log)
+    scan.forward(v, V0, steps, lifo, r, s, log, checked)
 
 
 def scan_backward(
-    steps: Steps, lifo: bool, s: Tensor, log: Log, gr: Tensor, gs: Tensor, gV: Tensor, gu: Tensor, gd: Tensor
-) -> None:
+    steps: Steps, lifo: bool, s: Tensor, log: Sequence[Tensor],
+    gr: Tensor, gV: Tensor | None, gs: Tensor | None,
+) -> list[Tensor]:  # fmt: skip
     from softstack.kernels.gpu import scan
 
-    scan.backward(steps, lifo, s, log, gr, gs, gV, gu, gd)
+    gradients: list[Tensor] = scan.backward(steps, lifo, log, gr, gV, gs)
+    return gradients
 
 
 def scan_step(
@@ -54,7 +65,9 @@ def rnn_forward(options: Options, sizes: Sizes, inputs: Inputs, outputs: Outputs
     rnn.forward(options, sizes, inputs, outputs)
 
 
-def rnn_backward(options: Options, sizes: Sizes, kept: Kept, gradients: Gradients, to_x: bool) -> None:
+def rnn_backward(
+    options: Options, sizes: Sizes, kept: Kept, gradients: Gradients, to_x: bool, from_strengths: bool
+) -> None:
     from softstack.kernels.gpu import rnn
 
-    rnn.backward(options, sizes, kept, gradients, to_x)
+    rnn.backward(options, sizes, kept, gradients, to_x, from_strengths)

@@ -3,36 +3,43 @@
 import os
 from typing import Any
 
-from torch import Tensor
+import torch
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+LARGEST = 2**31 - 1  # of the whole numbers that Triton passes in 32 bits
 _compiled: dict[tuple[Any, ...], Any] = {}
 
 
-def kind(argument: Any) -> Any:
-    """What of an argument Triton compiles for: a tensor's dtype and alignment, a number's size and divisors.
-    It looks at less than this, so that it is asked too often rather than too seldom."""
-    if isinstance(argument, Tensor):
-        return argument.dtype, argument.data_ptr() % 16 == 0
-    return argument == 1, argument % 16 == 0, argument.bit_length() > 31
-
-
 def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **options: Any) -> None:
-    """As kernel[grid](*arguments, **options), from the second call of a kind on in a few microseconds. The
-    kernel's constants are its last parameters, and among the options."""
+    """As kernel[grid](*arguments, **options), from the second call of a kind on in a few microseconds.
+    Arguments are tensors and whole numbers. The kernel's constants are its last parameters, and among the
+    options.
+
+    The key has what of an argument Triton compiles for: a tensor's dtype and alignment, a number's size and
+    divisors. Triton looks at less than this, so that it is asked too often rather than too seldom.
+    """
     if INTERPRETED:
         kernel[grid](*arguments, **options)
         return
     device = arguments[0].get_device()
-    key = (kernel, device, *map(kind, arguments), *options.values())
-    ready = _compiled.get(key)
+    values = [x if type(x) is int else x.data_ptr() for x in arguments]
+    key = [id(kernel), device, *options.values()]
+    for x, value in zip(arguments, values, strict=True):
+        key.append(value & 15 == 0)
+        key.append((value == 1, value > LARGEST) if x is value else x.dtype)
+    ready = _compiled.get(tuple(key))
     if ready is None:
         compiled = kernel[grid](*arguments, **options)
         constants = [options[parameter.name] for parameter in kernel.params if parameter.name in options]
-        _compiled[key] = compiled, constants
+        _compiled[tuple(key)] = compiled, constants
     else:
         compiled, constants = ready
-        compiled[(*grid, 1, 1)[:3]](*arguments, *constants)
+        stream = torch._C._cuda_getCurrentRawStream(device)
+        # three times None: what is told of a launch, and whom to tell before and after it
+        compiled.run(
+            *(*grid, 1, 1)[:3], stream, compiled.function, compiled.packed_metadata, None, None, None,
+            *values, *constants,
+        )  # fmt: skip
 
 
 def cdiv(a: int, b: int) -> int:

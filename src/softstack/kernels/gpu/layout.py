@@ -1,4 +1,4 @@
-"""Where a network's numbers lie on the tape of `gpu/rnn.py`. Triton is not imported here: see
+"""Where a network's numbers lie on the tape of `gpu/rnn.py`, and a scan's. Triton is not imported here: see
 `cpu/layout.py`."""
 
 import torch
@@ -8,6 +8,12 @@ from softstack.kernels.tuples import Options, Sizes
 
 ALIGNED = 32  # numbers: each part begins with a line of the cache
 ON_CHIP = 160 * 1024  # bytes of weights that a program on the GPU holds in its registers
+
+
+def geometry_size(N: int) -> int:
+    """How many numbers say where a sequence's N indices lie: `gpu/heights.py`. Tiles have 16 indices or more,
+    and everything begins at a multiple of 16 bytes."""
+    return 4 * (N + N % 2) + 6 * ((N + 31) // 32)
 
 
 def places(options: Options, sizes: Sizes) -> tuple[list[int], int]:

@@ -1,7 +1,8 @@
 """One step of a stack or a queue on the GPU, and its reverse: `cpu/memory.py`, one program a sequence.
 
 Pointers here are a sequence's own: V and gV to its rows of m numbers, link, level, gs to its N cells. `k` are
-the columns of a row. Chains are walked by scalars; a row of V is read or written by the whole program.
+the columns of a row. Chains are walked by scalars; rows of V are read or written by the whole program, on the
+way back WIDE of them at a time: one after the other, each would be waited for.
 
 A store by one thread is seen by another only after a barrier, so each phase of a step ends with one.
 """
@@ -10,6 +11,7 @@ import triton
 import triton.language as tl
 
 END: tl.constexpr = tl.constexpr(-1)
+WIDE: tl.constexpr = tl.constexpr(8)  # cells whose vectors are loaded together
 
 
 @triton.jit
@@ -101,6 +103,13 @@ def column_faults(V, n, m, k):
 
 
 @triton.jit
+def rows(V, cells, m, k):
+    """Where rows `cells` of V are, and which of their numbers are there: END has none."""
+    at = V + cells.to(tl.int64)[:, None] * m + k[None, :]
+    return at, (cells >= 0)[:, None] & (k < m)[None, :]
+
+
+@triton.jit
 def read(V, link, level, head, strength, fault, m, k):
     """The nearest cells, until strength 1 is used up, and what is not a number (see `cpu/memory.py`)."""
     real: tl.constexpr = level.dtype.element_ty
@@ -136,50 +145,76 @@ def add(pointer, x):
 
 
 @triton.jit
-def unread(V, link, level, head, strength, last, slot, behind, gr, gs, gV, m, k):
+def unread(V, link, level, head, strength, last, slot, behind, newest, gr, gs, gV, m, k):
     """The reverse of `read`: from gr, what r adds to the gradients gs of strengths and gV of vectors.
 
-    `slot` is the cell that was pushed just before, END if none was; `behind` says that this was with strength
-    0 and at the end of a queue.
+    `slot` is the cell that was pushed just before, and `newest` its vector; END if none was. `behind` says
+    that this was with strength 0 and at the end of a queue.
     """
     real: tl.constexpr = level.dtype.element_ty
+    lane = tl.arange(0, WIDE)
     met = tl.full((), 0, tl.float64)
     rho = tl.full((), 1, real)
     cell = head
     holds = strength
-    going = (cell > END) & (cell <= last) & (holds < rho)
-    while going:  # read whole
-        at = row(gV, cell, m, k)
-        below, under, so_far = tl.load(link + cell), tl.load(level + cell), tl.load(gs + cell)
-        vector, gradient = tl.load(row(V, cell, m, k), mask=k < m, other=0), tl.load(at, mask=k < m, other=0)
-        tl.store(at, gradient + holds * gr, mask=k < m)
+    through = tl.full((), 0, real)  # of the cell of which a part was read
+    rounds = 0
+    going = (cell > END) & (cell <= last)
+    while going:
+        cells = tl.full((WIDE,), END, tl.int32)
+        held = tl.zeros((WIDE,), real)
+        weights = tl.zeros((WIDE,), real)
+        part = tl.full((), WIDE, tl.int32)  # the lane of that cell
+        tie = tl.full((), 0, tl.int32)
+        count = tl.full((), 0, tl.int32)
+        more = going
+        while more:
+            whole = holds < rho
+            here = lane == tl.where(whole | (rho > 0), count, WIDE)
+            cells = tl.where(here, cell, cells)
+            held = tl.where(here, holds, held)
+            weights = tl.where(here, tl.minimum(holds, rho), weights)
+            part = tl.where(whole, part, count)
+            tie = tl.where(whole, tie, (holds == rho).to(tl.int32))
+            below = tl.load(link + cell, mask=whole, other=0)
+            under = tl.load(level + cell, mask=whole, other=0)
+            met = tl.where(whole, met + holds, met)
+            rho = tl.where(whole, 1 - met.to(real), rho)
+            cell, holds = tl.where(whole, below, cell), tl.where(whole, under, holds)
+            count += 1
+            going = whole & (cell > END) & (cell <= last)
+            more = going & (count < WIDE)
+        known = (cells == slot)[:, None]
+        at, there = rows(V, cells, m, k)
+        vectors = tl.where(known, newest[None, :], tl.load(at, mask=there & (known == 0), other=0))
+        at, there = rows(gV, cells, m, k)
+        so_far = tl.load(at, mask=there, other=0)
         # an older empty cell has slope 0
-        tl.store(gs + cell, so_far + tl.sum(vector * gr), mask=(holds > 0) | (cell == slot))
-        met += holds
-        rho = 1 - met.to(real)
-        cell, holds = below, under
-        going = (cell > END) & (cell <= last) & (holds < rho)
+        slopes = (cells >= 0) & ((held > 0) | (cells == slot))
+        before = tl.load(gs + cells, mask=slopes, other=0)
+        tl.store(at, so_far + weights[:, None] * gr[None, :], mask=there)
+        along = tl.sum(vectors * gr[None, :], 1)
+        through = tl.sum(tl.where((lane == part) & (cells >= 0), along, 0), 0)
+        through = tl.where(tie > 0, 0.5 * through, through)  # a tie gives each half
+        # the rest goes through rho, which is 1 less all strengths before
+        own = tl.where(lane == part, tl.where(tie > 0, through, 0), along - through)
+        tl.store(gs + cells, before + own, mask=slopes)
+        rounds += 1
     tl.debug_barrier()
-    if (cell > END) & (cell <= last):
-        if behind:  # after a full read: s = rho = 0, a tie
-            add(gs + slot, 0.5 * tl.sum(tl.load(row(V, slot, m, k), mask=k < m, other=0) * gr))
-        if rho > 0:  # a part of this one
-            through = tl.sum(tl.load(row(V, cell, m, k), mask=k < m, other=0) * gr)
-            at = row(gV, cell, m, k)
-            tl.store(at, tl.load(at, mask=k < m, other=0) + rho * gr, mask=k < m)
-            if holds == rho:  # a tie gives each half
-                through *= 0.5
-                add(gs + cell, through)
-            # the rest goes through rho, which is 1 less all strengths before
-            final = cell
-            cell = head
-            holds = strength
-            while cell != final:
-                if (holds > 0) | (cell == slot):
-                    add(gs + cell, -through)
-                holds = tl.load(level + cell)
-                cell = tl.load(link + cell)
-    tl.debug_barrier()
+    used_up = (cell > END) & (cell <= last)
+    if (rounds > 1) & (through != 0):
+        cell = head
+        holds = strength
+        for _ in range((rounds - 1) * WIDE):
+            if (holds > 0) | (cell == slot):
+                add(gs + cell, -through)
+            holds = tl.load(level + cell)
+            cell = tl.load(link + cell)
+        tl.debug_barrier()
+    if behind:
+        if used_up:  # after a full read: s = rho = 0, a tie
+            add(gs + slot, 0.5 * tl.sum(newest * gr))
+        tl.debug_barrier()
 
 
 @triton.jit
@@ -187,29 +222,38 @@ def unpop(link, level, head, before, strength, last, u, gs, LIFO: tl.constexpr):
     """The reverse of `pop`: the gradient of u. `head` is the first cell after it, END if none was left, and
     `before` the first before it, with its strength then."""
     real: tl.constexpr = level.dtype.element_ty
+    lane = tl.arange(0, WIDE)
     met = tl.full((), 0, tl.float64)
+    cells = tl.full((WIDE,), END, tl.int32)
+    slopes = tl.full((WIDE,), 0, tl.int32)
+    count = 0
     cell = before
     holds = strength
     while (cell != head) & (cell > END) & (cell <= last):
+        cells = tl.where(lane == count, cell, cells)
+        slopes = tl.where(lane == count, tl.where((holds > 0) | LIFO, 1, 0), slopes)
+        count += 1
         met += holds
         holds = tl.load(level + cell)
         cell = tl.load(link + cell)
     # of the cell at `head` a part was taken, and all of those before it
     part = (head != END) & ((u - met.to(real)) > 0)
     gp = tl.load(gs + head, mask=part, other=0)
-    cell = before
-    holds = strength
-    while (cell != head) & (cell > END) & (cell <= last):
-        tl.store(gs + cell, tl.where((holds > 0) | LIFO, gp, 0))
-        holds = tl.load(level + cell)
-        cell = tl.load(link + cell)
+    tl.store(gs + cells, tl.where(slopes > 0, gp, 0), mask=cells >= 0)
+    if count > WIDE:
+        cell = before
+        holds = strength
+        while (cell != head) & (cell > END) & (cell <= last):
+            tl.store(gs + cell, tl.where((holds > 0) | LIFO, gp, 0))
+            holds = tl.load(level + cell)
+            cell = tl.load(link + cell)
     tl.debug_barrier()
     return -gp
 
 
 @triton.jit
-def undo(V, link, level, first, top, n, t, u, d, gr, gs, gV, m, k, LIFO: tl.constexpr):
-    """The reverse of step t, which popped, pushed into slot n + t, and read: the gradients of u and d, and
+def undo(V, link, level, first, top, n, t, u, d, v, gr, gs, gV, m, k, LIFO: tl.constexpr):
+    """The reverse of step t, which popped, pushed v into slot n + t, and read: the gradients of u and d, and
     the head between pop and push."""
     slot = n + t
     head = tl.load(first + t + 1)
@@ -219,7 +263,7 @@ def undo(V, link, level, first, top, n, t, u, d, gr, gs, gV, m, k, LIFO: tl.cons
     else:
         popped = tl.where(head == slot, END, head)
         behind = d <= 0
-    unread(V, link, level, head, tl.load(top + t + 1), slot, slot, behind, gr, gs, gV, m, k)
+    unread(V, link, level, head, tl.load(top + t + 1), slot, slot, behind, v, gr, gs, gV, m, k)
     gd = tl.load(gs + slot)
     tl.debug_barrier()
     tl.store(gs + slot, 0)

@@ -7,42 +7,51 @@ Item i lies at [begin_i, end_i] and stays there; the front moves on. A read at t
 import triton
 import triton.language as tl
 
-from softstack.kernels.gpu.heights import BIG, NOTHING
-from softstack.kernels.gpu.tiles import chosen, following, incoming, previous, product, vectors
+from softstack.kernels.gpu.heights import BIG, NOTHING, end_of, line, of_tiles, resolve
+from softstack.kernels.gpu.tiles import (
+    add,
+    chosen,
+    following,
+    incoming,
+    lay,
+    numbers,
+    previous,
+    product,
+    put,
+    vectors,
+)
 
 
 @triton.jit(do_not_specialize=["N", "T", "tiles"])
-def tiles_kernel(begin, end, front, starts, fronts, stops, N, T, tiles, TILE: tl.constexpr):
-    """Of each tile: where its items begin, its first front, and as a negative number the last one."""
+def tiles_kernel(
+    v, V0, V, geometry, bad, N, T, m, tiles, TILE: tl.constexpr, M: tl.constexpr, REAL: tl.constexpr
+):  # fmt: skip
+    """Of each tile: where its items begin, its first front, and as a negative number the last one. And V."""
     b = (tl.program_id(0) // tiles).to(tl.int64)
     tile = tl.program_id(0) % tiles
     t = tile * TILE + tl.arange(0, TILE)
-    place = tl.load(front + b * N + t, mask=(t < N) & (t >= N - T), other=BIG)
-    tl.store(starts + tl.program_id(0), tl.load(begin + b * N + tile * TILE))
-    tl.store(fronts + tl.program_id(0), tl.min(place, 0))
+    lay(v, V0, V, bad, b, t, N, T, m, M, REAL)
+    place = tl.load(line(geometry, b, N, 2) + t, mask=(t < N) & (t >= N - T), other=BIG)
+    tl.store(of_tiles(geometry, b, N, 0) + tile, tl.load(line(geometry, b, N, 0) + tile * TILE))
+    tl.store(of_tiles(geometry, b, N, 1) + tile, tl.min(place, 0))
     last = tl.max(tl.where(place < BIG, place, -BIG), 0)
-    tl.store(stops + tl.program_id(0), -last)
+    tl.store(of_tiles(geometry, b, N, 2) + tile, -last)
 
 
 @triton.jit(do_not_specialize=["N", "T", "tiles"])
 def reads_kernel(
-    V, begin, end, front, starts, r, bad, N, T, m, tiles,
+    V, geometry, r, bad, N, T, m, tiles,
     TILE: tl.constexpr, M: tl.constexpr, REAL: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """What the times of a tile read. bad (m): the first index at which a number of a vector is not one."""
+    """What the times of a tile read."""
     b = (tl.program_id(0) // tiles).to(tl.int64)
     tile = tl.program_id(0) % tiles
     n = N - T
-    V, r, starts = V + b * N * m, r + b * T * m, starts + b * tiles
-    begin, end, front = begin + b * N, end + b * N, front + b * N
+    V, starts = V + b * N * m, of_tiles(geometry, b, N, 0)
+    begin, end, front = line(geometry, b, N, 0), line(geometry, b, N, 1), line(geometry, b, N, 2)
     k = tl.program_id(1) * M + tl.arange(0, M)
     t = tile * TILE + tl.arange(0, TILE)
     place = tl.load(front + t, mask=(t >= n) & (t < N), other=BIG)
-    v = vectors(V, t, N, m, k, REAL)
-    wrong = (v - v) != 0
-    if tl.max(wrong.to(tl.int32)) > 0:
-        first = tl.min(tl.where(wrong, t[:, None], N), 0)
-        tl.atomic_min(bad + b * m + k, first, mask=(first < N) & (k < m))
     nearest = tl.min(place, 0)
     furthest = tl.max(tl.where(place < BIG, place + 1, NOTHING), 0)
     total = tl.zeros((TILE, M), REAL)
@@ -52,16 +61,13 @@ def reads_kernel(
         i = tile * TILE + tl.arange(0, TILE)
         begins = tl.load(begin + i, mask=i < N, other=BIG)
         ends = tl.load(end + i, mask=i < N, other=BIG)
-        v = vectors(V, i, N, m, k, REAL)
-        v = tl.where((v - v) == 0, v, 0)
+        v = numbers(vectors(V, i, N, m, k, REAL))
         w = tl.minimum(ends[None, :], place[:, None] + 1) - tl.maximum(begins[None, :], place[:, None])
         w = tl.where((i[None, :] <= t[:, None]) & (i < N)[None, :], tl.maximum(w, 0), 0)
         total = product(w, v, total, PRECISION)
         going = (tile > 0) & (tl.min(begins, 0) > nearest)
         tile -= 1
-    at = r + (t - n).to(tl.int64)[:, None] * m + k[None, :]
-    mask = (t >= n)[:, None] & (t < N)[:, None] & (k < m)[None, :]
-    tl.store(at, total.to(r.dtype.element_ty), mask=mask)
+    put(r, total, bad, b, t, N, T, m, k)
 
 
 @triton.jit
@@ -81,20 +87,22 @@ def beyond(x, bound, start, stop, EQUAL: tl.constexpr):
     return start
 
 
-@triton.jit(do_not_specialize=["N", "T", "tiles"])
+@triton.jit(do_not_specialize=["N", "T", "tiles", "size"])
 def links_kernel(
-    V, u, d, gr, gs, lengths, begin, end, front, heads, emptied, opened, through, own, direct, follows,
-    N, T, m, tiles, TILE: tl.constexpr, M: tl.constexpr, REAL: tl.constexpr,
+    V, u, gr, gs, lengths, geometry, links, shares, N, T, m, tiles, size,
+    GIVEN_S: tl.constexpr, RAGGED: tl.constexpr, TILE: tl.constexpr, M: tl.constexpr, REAL: tl.constexpr,
 ):  # fmt: skip
     """For each index: the item in front after its pop, the step that empties it, whether its pop took a part
     of a cell, and of its read what goes through the last cell, what to its own and, as `direct`, to the
     front."""
     b = (tl.program_id(0) // tiles).to(tl.int64)
     n = N - T
-    V, gr = V + b * N * m, gr + b * T * m
-    begin, end, front = begin + b * N, end + b * N, front + b * N
-    gs, u, d, at = gs + b * N, u + b * T, d + b * T, b * N
-    stop = n + tl.minimum(T, tl.load(lengths + b)).to(tl.int32)
+    V, gr, gs, u = V + b * N * m, gr + b * T * m, gs + b * N, u + b * T
+    begin, end, front = line(geometry, b, N, 0), line(geometry, b, N, 1), line(geometry, b, N, 2)
+    heads, follows, opened = links + b * 6 * N, links + b * 6 * N + N, links + b * 6 * N + 2 * N
+    emptied = links + b * 6 * N + 5 * N
+    through, own, direct = shares + b * size, shares + b * size + N, shares + b * size + 2 * N
+    stop = end_of(lengths, b, N, T, RAGGED)
     t = tl.program_id(0) % tiles * TILE + tl.arange(0, TILE)
     there = t < stop
     live = there & (t >= n)
@@ -109,10 +117,10 @@ def links_kernel(
     left = live & (head < t)
     pops = tl.load(u + t - n, mask=live, other=0)
     partly = left & (pops > 0) & (place > tl.load(begin + head, mask=left, other=0))
-    tl.store(heads + at + t, tl.where(live, head, -1), mask=t < N)
-    tl.store(emptied + at + t, tl.where(there & (gone < stop), gone, N), mask=t < N)
-    tl.store(opened + at + t, partly.to(tl.int32), mask=t < N)
-    tl.store(follows + at + t, t + 1, mask=t < N)
+    tl.store(heads + t, tl.where(live, head, -1), mask=t < N)
+    tl.store(emptied + t, tl.where(there & (gone < stop), gone, N), mask=t < N)
+    tl.store(opened + t, partly.to(tl.int32), mask=t < N)
+    tl.store(follows + t, t + 1, mask=t < N)
     along = tl.zeros((TILE,), REAL)
     to_last = tl.zeros((TILE,), REAL)
     to_head = tl.zeros((TILE,), REAL)
@@ -129,25 +137,27 @@ def links_kernel(
     to_own = tl.where(ends > begins, to_own, tl.where(begins < reach, along, along / 2))
     whole = left & (tl.load(end + head, mask=left, other=BIG) <= reach)
     to_head = tl.where(whole, to_head - to_last, 0).to(tl.float64)
-    to_head += tl.load(gs + head, mask=left & (t == stop - 1), other=0)
-    tl.store(through + at + t, to_last, mask=t < N)
-    tl.store(own + at + t, tl.where(live, to_own, 0), mask=t < N)
-    tl.store(direct + at + t, to_head, mask=t < N)
+    if GIVEN_S:
+        to_head += tl.load(gs + head, mask=left & (t == stop - 1), other=0)
+    tl.store(through + t, to_last, mask=t < N)
+    tl.store(own + t, tl.where(live, to_own, 0), mask=t < N)
+    tl.store(direct + t, to_head, mask=t < N)
 
 
-@triton.jit(do_not_specialize=["N", "T", "B", "tiles"])
+@triton.jit(do_not_specialize=["N", "T", "tiles", "size"])
 def items_kernel(
-    V, gr, begin, end, front, fronts, stops, through, gV, parts, N, T, B, m, tiles,
-    TILE: tl.constexpr, M: tl.constexpr, REAL: tl.constexpr, PRECISION: tl.constexpr,
+    V, gr, given, geometry, shares, gV, N, T, m, tiles, size,
+    GIVEN_V: tl.constexpr, TILE: tl.constexpr, M: tl.constexpr, REAL: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """gV of the items of a tile, and what later reads of them as whole cells give to them: `parts`."""
     b = (tl.program_id(0) // tiles).to(tl.int64)
     tile = tl.program_id(0) % tiles
     chunk = tl.program_id(1)
     n = N - T
-    V, gV, gr = V + b * N * m, gV + b * N * m, gr + b * T * m
-    begin, end, front = begin + b * N, end + b * N, front + b * N
-    fronts, stops, through = fronts + b * tiles, stops + b * tiles, through + b * N
+    V, gr = V + b * N * m, gr + b * T * m
+    begin, end, front = line(geometry, b, N, 0), line(geometry, b, N, 1), line(geometry, b, N, 2)
+    fronts, stops = of_tiles(geometry, b, N, 1), of_tiles(geometry, b, N, 2)
+    through, parts = shares + b * size, shares + b * size + (4 + chunk) * N
     k = chunk * M + tl.arange(0, M)
     i = tile * TILE + tl.arange(0, TILE)
     begins = tl.load(begin + i, mask=i < N, other=BIG)
@@ -173,45 +183,55 @@ def items_kernel(
         seen = product(whole, g, seen, PRECISION)
         lost += tl.sum(tl.where(whole > 0, reads[None, :], 0), 1)
         tile += 1
-    at = gV + i.to(tl.int64)[:, None] * m + k[None, :]
-    mask = (i < N)[:, None] & (k < m)[None, :]
-    tl.store(at, (tl.load(at, mask=mask, other=0).to(REAL) + to_V).to(gV.dtype.element_ty), mask=mask)
+    add(gV, given, to_V, b, i, N, m, k, GIVEN_V)
     to_own = tl.sum(vectors(V, i, N, m, k, REAL) * seen, 1) - tl.where(chunk == 0, lost, 0)
-    tl.store(parts + (chunk * B + b) * N + i, to_own, mask=i < N)
+    tl.store(parts + i, to_own, mask=i < N)
 
 
-@triton.jit(do_not_specialize=["N", "T", "B", "blocks", "chunks"])
-def finish_kernel(
-    s0, lengths, begin, end, heads, emptied, opened, own, parts, E, gs, gu, gd, gs0, N, T, B, blocks, chunks,
-    BLOCK: tl.constexpr,
+@triton.jit(do_not_specialize=["N", "T", "size", "chunks"])
+def strengths_kernel(
+    s0, lengths, geometry, links, shares, gs, gu, gd, gs0, N, T, size, chunks,
+    GIVEN_S: tl.constexpr, RAGGED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """The gradients of u, d and the strengths before the first step."""
-    b = (tl.program_id(0) // blocks).to(tl.int64)
+    """The gradients of u, d and the strengths before the first step: one program is one sequence, and goes
+    from the last block to the first."""
+    b = tl.program_id(0).to(tl.int64)
     n = N - T
-    stop = n + tl.minimum(T, tl.load(lengths + b)).to(tl.int32)
-    i = tl.program_id(0) % blocks * BLOCK + tl.arange(0, BLOCK)
-    at = b * N + i
-    inside = i < stop
-    filled = tl.load(end + at, mask=inside, other=0) > tl.load(begin + at, mask=inside, other=0)
-    to_d = tl.load(own + at, mask=inside, other=0).to(tl.float64)
-    for chunk in range(chunks):
-        to_d += tl.load(parts + (chunk * B + b) * N + i, mask=filled, other=0)
-    gone = tl.load(emptied + at, mask=inside, other=N)
-    taken = filled & (gone < stop) & (tl.load(opened + b * N + gone, mask=gone < stop, other=0) > 0)
-    to_d += tl.load(E + b * N + gone, mask=taken, other=0)
-    kept = inside & (gone >= stop) & (filled | (i == stop - 1))
-    to_d += tl.load(gs + at, mask=kept, other=0)
-    to_u = -tl.load(E + at, mask=inside & (tl.load(opened + at, mask=inside, other=0) > 0), other=0)
-    real: tl.constexpr = gd.dtype.element_ty
-    tl.store(gd + b * T + i - n, to_d.to(real), mask=(i >= n) & (i < N))
-    tl.store(gu + b * T + i - n, to_u.to(real), mask=(i >= n) & (i < N))
-    # cells that came in empty have a slope only where the first pop passed over them
-    first = b * N + n
-    there = stop > n
-    head = tl.load(heads + first, mask=there, other=0)
-    taken = tl.load(opened + first, mask=there, other=0) > 0
-    empty = tl.where(taken & (i < head), tl.load(E + first, mask=there, other=0), 0)
-    to_s = tl.where(filled, to_d, empty)
-    if stop == n:
-        to_s = tl.load(gs + at, mask=i < n, other=0).to(tl.float64)
-    tl.store(gs0 + at, to_s.to(real), mask=i < n)
+    stop = end_of(lengths, b, N, T, RAGGED)
+    begin, end = line(geometry, b, N, 0), line(geometry, b, N, 1)
+    gs, gu, gd, gs0 = gs + b * N, gu + b * T, gd + b * T, gs0 + b * n
+    heads, follows, opened = links + b * 6 * N, links + b * 6 * N + N, links + b * 6 * N + 2 * N
+    emptied = links + b * 6 * N + 5 * N
+    own, direct, E = shares + b * size + N, shares + b * size + 2 * N, shares + b * size + 3 * N
+    for back in range(0, N, BLOCK):
+        start = (N - 1) // BLOCK * BLOCK - back
+        resolve(
+            begin, heads, follows, opened, direct, E + N, E, opened + N, opened + 2 * N, N, start, stop, 0,
+            False, BLOCK,
+        )  # fmt: skip
+        i = start + tl.arange(0, BLOCK)
+        inside = i < stop
+        filled = tl.load(end + i, mask=inside, other=0) > tl.load(begin + i, mask=inside, other=0)
+        to_d = tl.load(own + i, mask=inside, other=0)
+        for chunk in range(chunks):
+            to_d += tl.load(E + (1 + chunk) * N + i, mask=filled, other=0)
+        gone = tl.load(emptied + i, mask=inside, other=N)
+        taken = filled & (gone < stop) & (tl.load(opened + gone, mask=gone < stop, other=0) > 0)
+        to_d += tl.load(E + gone, mask=taken, other=0)
+        if GIVEN_S:
+            to_d += tl.load(gs + i, mask=inside & (gone >= stop) & (filled | (i == stop - 1)), other=0)
+        to_u = -tl.load(E + i, mask=inside & (tl.load(opened + i, mask=inside, other=0) > 0), other=0)
+        real: tl.constexpr = gd.dtype.element_ty
+        tl.store(gd + i - n, to_d.to(real), mask=(i >= n) & (i < N))
+        tl.store(gu + i - n, to_u.to(real), mask=(i >= n) & (i < N))
+        # cells that came in empty have a slope only where the first pop passed over them
+        there = stop > n
+        head = tl.load(heads + n, mask=there, other=0)
+        taken = tl.load(opened + n, mask=there, other=0) > 0
+        empty = tl.where(taken & (i < head), tl.load(E + n, mask=there, other=0), 0)
+        to_s = tl.where(filled, to_d, empty)
+        if stop == n:
+            to_s = tl.zeros_like(to_s)
+            if GIVEN_S:
+                to_s += tl.load(gs + i, mask=i < n, other=0)
+        tl.store(gs0 + i, to_s.to(real), mask=i < n)

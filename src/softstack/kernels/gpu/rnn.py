@@ -32,6 +32,26 @@ def padded(core, buffered, m, H, G):
     }  # fmt: skip
 
 
+def packed(core, weights, at_v, k, m, H, shape):
+    """(P, ...): for the forward kernel, the map of [r; h] as (MP + HP, units, gates), and the heads of v as
+    (FP, MP), filled up with zeros to the sizes of `padded`."""
+    W, Wh, Wo = weights.W, weights.Wh, weights.Wo
+    P, HP, MP, FP, gates = W.shape[0], shape["HP"], shape["MP"], shape["FP"], shape["GATES"]
+    inner = 0 if core == LINEAR else (MP + HP) * HP * gates
+    both = W.new_zeros(P, inner + FP * MP)
+    heads = (W[..., k:] if core == LINEAR else Wo)[:, at_v : at_v + m]  # (P, m, F)
+    both[:, inner:].view(P, FP, MP)[:, : heads.shape[2], :m] = heads.mT
+    if core != LINEAR:
+        units = both[:, :inner].view(P, MP + HP, HP, gates)[:, :, :H]
+        from_r, from_h = (part.unflatten(1, (-1, H)).permute(0, 3, 2, 1) for part in (W[..., k:], Wh))
+        units[:, :m, :, : from_r.shape[3]] = from_r
+        if core == GRU:  # n's parts from r and from h are apart
+            units[:, MP : MP + H, :, :2], units[:, MP : MP + H, :, 3] = from_h[..., :2], from_h[..., 2]
+        else:
+            units[:, MP : MP + H] = from_h
+    return both
+
+
 def sections(tape, at, P, B, T, H, m, G, lstm, by_step):
     """The tape's first parts, (P, B, steps, ...): x's projection, h, c and r. They lie sequence by sequence,
     or step by step."""
@@ -59,6 +79,17 @@ def times(x, weights):
     return torch.matmul(x.to(weights.dtype), weights)
 
 
+def in_line(z, by_step):
+    """(P, B, T, width) -> (P, B T, width), in the order in which the tape lies."""
+    return (z.transpose(1, 2) if by_step else z).flatten(1, 2)
+
+
+def room(like, P, B, T, width, by_step, zeroed):
+    """(P, B, T, width), as the tape lies."""
+    new = like.new_zeros if zeroed else like.new_empty
+    return new(P, T, B, width).transpose(1, 2) if by_step else new(P, B, T, width)
+
+
 def forward(options, sizes, inputs, outputs):
     core, memory, _, ragged, buffered, disturbed = options
     x, weights, start, before, disturbance, lengths = inputs
@@ -71,31 +102,40 @@ def forward(options, sizes, inputs, outputs):
         for tensor in (tape, o, *((final.V[:, :, N - T :],) if memory != NONE else ())):
             tensor.zero_()
     final.s.zero_()
-    buffer.strengths.zero_()
+    if buffered:
+        buffer.strengths.zero_()
     alone = on_chip(core, m, H, x.dtype)
     parts = sections(tape, at, P, B, T, H, m, G, core == LSTM, not alone)
     xs, hs, _, rs = parts
-    items = tape.view(P, B, -1)[..., at[8] : at[8] + n_in * G].unflatten(-1, (n_in, G)) if buffered else xs
-    items.copy_(times(x, W[:, None, :, :k].mT))  # (P, B, n_in, G)
+    if buffered:
+        items = tape.view(P, B, -1)[..., at[8] : at[8] + n_in * G].unflatten(-1, (n_in, G))
+        items.copy_(times(x, W[:, None, :, :k].mT))  # (P, B, n_in, G)
+    elif P == 1 and not alone and W.dtype == tape.dtype:
+        torch.mm(in_line(x, True)[0], W[0, :, :k].mT, out=in_line(xs, True)[0])
+    else:
+        in_order = times(in_line(x, not alone), W[..., :k].mT)
+        xs.copy_(in_order.view(P, B, T, G) if alone else in_order.view(P, T, B, G).transpose(1, 2))
     with torch.cuda.device_of(x):
         if alone:
+            shape = padded(core, buffered, m, H, G)
+            maps = packed(core, weights, 4 if buffered else 2, k, m, H, shape)
             launch(
-                gpu_whole.forward_kernel, (P * B,), *weights, start.h, start.c, start.r, start.s, *before,
-                *disturbance, lengths, final.V, final.s, buffer.strengths, o, final.h, final.c, final.r,
-                buffer.i, tape, links, B, T, k, m, H, A, G, N, n_in, at[-1], chains, *at[1:11],
-                CORE=core, MEMORY=memory, BUFFERED=buffered, DISTURBED=disturbed,
-                **padded(core, buffered, m, H, G),
+                gpu_whole.forward_kernel, (P * B,), *weights._replace(Wh=maps), start.h, start.c, start.r,
+                start.s, *before, *disturbance, lengths, final.V, final.s, buffer.strengths, o, final.h,
+                final.c, final.r, buffer.i, tape, links, B, T, k, m, H, A, G, N, n_in, at[-1], chains,
+                *at[1:11], CORE=core, MEMORY=memory, BUFFERED=buffered, DISTURBED=disturbed, **shape,
             )  # fmt: skip
         else:
             gpu_teams.forward(options, inputs, outputs, at, parts)
     if core == LINEAR:
         scores = times(rs[:, :, :T], W[:, None, -K:, k:].mT) + b[:, None, None, -K:] + xs[..., -K:]
     else:
-        scores = times(hs[:, :, 1:], Wo[:, None, -K:].mT) + bo[:, None, None, -K:]
+        in_order = times(in_line(hs[:, :, 1:], not alone), Wo[:, -K:].mT) + bo[:, None, -K:]
+        scores = in_order.view(P, B, T, K) if alone else in_order.view(P, T, B, K).transpose(1, 2)
     y.copy_(scores.masked_fill(dead(lengths, T), 0) if ragged else scores)
 
 
-def backward(options, sizes, kept, gradients, to_x):
+def backward(options, sizes, kept, gradients, to_x, from_strengths):
     core, memory, _, ragged, buffered, disturbed = options
     x, W, Wh, Wo, lengths, s0, strengths0, i0, keep, noise, V, s, strengths, tape, links = kept
     gy, go, state, buffer, gx, to_weights = gradients
@@ -103,26 +143,23 @@ def backward(options, sizes, kept, gradients, to_x):
     A, linear = (4 if buffered else 2) + m + K, core == LINEAR
     at, chains = places(options, sizes)
     alone = on_chip(core, m, H, x.dtype)
-    parts = sections(tape, at, P, B, T, H, m, G, core == LSTM, not alone)
+    by_step = not alone
+    parts = sections(tape, at, P, B, T, H, m, G, core == LSTM, by_step)
     _, hs, _, rs = parts
     if ragged:
         gy = gy.masked_fill(dead(lengths, T), 0)
-    heads = W[:, None, -K:, k:] if linear else Wo[:, None, -K:]
-
-    def room(width):
-        """(P, B, T, width), as the tape lies."""
-        if alone:
-            return gy.new_zeros(P, B, T, width)
-        return gy.new_zeros(P, T, B, width).transpose(1, 2)
-
-    to_f = room(heads.shape[-1]).copy_(times(gy, heads))  # what y sends back
-    gout = room(A)
+    heads = W[:, -K:, k:] if linear else Wo[:, -K:]
+    sent = times(in_line(gy, by_step), heads).to(gy.dtype)  # what y sends back
+    to_f = sent.view(P, T, B, -1).transpose(1, 2) if by_step else sent.view(P, B, T, -1)
+    # the kernels write every number but those of padding, and of actions that no memory is told
+    gout = room(gy, P, B, T, A, by_step, ragged or memory == NONE)
     gout[..., -K:] = gy
-    gpre = gout if linear else room(4 * H if core == GRU else G)
+    gpre = gout if linear else room(gy, P, B, T, 4 * H if core == GRU else G, by_step, ragged)
     gitems = gy.new_zeros(P, B, n_in if buffered else 0, G)
-    if memory != NONE:
+    if memory != NONE and from_strengths:
         settle(s, state.s, lengths, T)
-    buffer.strengths.masked_fill_(~(strengths > 0) & (lengths > 0).unsqueeze(-1), 0)
+    if buffered:
+        buffer.strengths.masked_fill_(~(strengths > 0) & (lengths > 0).unsqueeze(-1), 0)
     with torch.cuda.device_of(x):
         if alone:
             launch(
@@ -136,21 +173,26 @@ def backward(options, sizes, kept, gradients, to_x):
         else:
             gpu_teams.backward(options, kept, state, to_f, gout, gpre, at)
 
-    def outer(left, right):
-        """The sum over all steps of all sequences."""
-        return times(left.flatten(1, 2).mT, right.flatten(1, 2).to(W.dtype))
+    def line(z):
+        return in_line(z, by_step).to(W.dtype)
 
-    first = gpre[..., :G]
-    to_items = gitems if buffered else first
-    to_weights.W[..., :k], to_weights.W[..., k:] = outer(to_items, x), outer(first, rs[:, :, :T])
-    to_weights.b.copy_(first.sum((1, 2)))
-    if to_x:
-        gx.copy_(times(to_items, W[:, None, :, :k]))
+    first = line(gpre[..., :G])
+    if buffered:
+        to_weights.W[..., :k] = torch.bmm(gitems.flatten(1, 2).mT, x.flatten(1, 2))
+        if to_x:
+            gx.copy_(times(gitems, W[:, None, :, :k]))
+    else:
+        to_weights.W[..., :k] = torch.bmm(first.mT, line(x))
+        if to_x:
+            in_order = torch.bmm(first, W[..., :k])
+            gx.copy_(in_order.view(P, T, B, k).transpose(1, 2) if by_step else in_order.view(P, B, T, k))
+    to_weights.W[..., k:] = torch.bmm(first.mT, line(rs[:, :, :T]))
+    to_weights.b.copy_(gpre[..., :G].sum((1, 2)))
     if not linear:
-        h_in = hs[:, :, :T] * keep.unsqueeze(-1) if disturbed else hs[:, :, :T]
-        to_weights.Wh.copy_(outer(first, h_in))
+        h_in = line(hs[:, :, :T] * keep.unsqueeze(-1) if disturbed else hs[:, :, :T])
+        to_weights.Wh.copy_(torch.bmm(first.mT, h_in))
         if core == GRU:
-            to_weights.Wh[:, 2 * H :] = outer(gpre[..., G:], h_in)
+            to_weights.Wh[:, 2 * H :] = torch.bmm(line(gpre[..., G:]).mT, h_in)
             to_weights.bn.copy_(gpre[..., G:].sum((1, 2)))
-        to_weights.Wo.copy_(outer(gout, hs[:, :, 1:]))
+        to_weights.Wo.copy_(torch.bmm(line(gout).mT, line(hs[:, :, 1:])))
         to_weights.bo.copy_(gout.sum((1, 2)))

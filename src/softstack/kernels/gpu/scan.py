@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 import triton
 
-from softstack.kernels.gpu import chains, heights, queue, stack, tiles
+from softstack.kernels.gpu import chains, heights, queue, stack
 from softstack.kernels.gpu.launching import INTERPRETED, cdiv, launch, power_of_2
 
 GRIDS = {torch.float32: 2.0**-38, torch.float64: 2.0**-44}  # of strengths, see heights.py
@@ -22,16 +22,17 @@ class Cut(NamedTuple):
 
     TILE: int  # indices in a tile
     M: int  # columns that a program takes, at most
-    num_warps: int
+    num_warps: int  # at most: one for 2 KB of a tile
 
 
-CUTS = {torch.float32: Cut(32, 64, 4), torch.float64: Cut(32, 32, 4)}
+CUTS = {torch.float32: Cut(16, 256, 4), torch.float64: Cut(32, 32, 4)}
 INTERPRETED_CUT = Cut(16, 16, 4)  # so small that short sequences have several tiles
 
 
 def tiling(dtype, m):
     cut = INTERPRETED_CUT if INTERPRETED else CUTS[dtype]
-    return cut._replace(M=min(cut.M, max(16, power_of_2(m))))
+    M = min(cut.M, max(16, power_of_2(m)))
+    return cut._replace(M=M, num_warps=min(cut.num_warps, max(1, cut.TILE * M * dtype.itemsize // 2048)))
 
 
 def block_of(N):
@@ -42,148 +43,88 @@ def block_of(N):
     return dict(BLOCK=BLOCK, num_warps=min(8, BLOCK // 128))
 
 
-class StackGeometry(NamedTuple):
-    """Where everything lies, see stack.py: B N numbers, one for each index, or one for each tile."""
-
-    low: torch.Tensor
-    high: torch.Tensor
-    top: torch.Tensor
-    sill: torch.Tensor
-    floors: torch.Tensor
-    reaches: torch.Tensor
-
-
-class QueueGeometry(NamedTuple):
-    """The same, see queue.py."""
-
-    begin: torch.Tensor
-    end: torch.Tensor
-    front: torch.Tensor
-    starts: torch.Tensor
-    fronts: torch.Tensor
-    stops: torch.Tensor
-
-
-def room(like, count, dtype, size):
-    """So many tensors in one piece of memory, each of at least `size` numbers and beginning at a multiple of
-    128 bytes: Triton compiles again for what is not aligned."""
-    return like.new_empty(count, cdiv(size, 32) * 32, dtype=dtype).unbind(0)
-
-
 def real(V):
     """What is computed in: halves are float32."""
     return torch.float64 if V.dtype == torch.float64 else torch.float32
-
-
-def geometry(steps, lifo, cut, s, bad, final):
-    """Out, if `final`: s, the strengths at the end, and bad (B, m), where something is first not a number."""
-    (B, N, m), T = steps.V.shape, steps.u.shape[1]
-    count = cdiv(N, cut.TILE)
-    low, high, third, fourth = room(steps.u, 4, torch.float64, B * N)
-    of_tiles = room(steps.u, 3, torch.float64, B * count)
-    launch(heights.heights_kernel, (B,),
-        steps.u, steps.d, steps.s0, steps.lengths, low, high, third, s, bad, N, T, m,
-        LIFO=lifo, FINAL=final, GRID=GRIDS[real(steps.V)], M=128, **block_of(N),
-    )  # fmt: skip
-    lines = StackGeometry(low, high, third, fourth, *of_tiles[:2])
-    if not lifo:
-        lines = QueueGeometry(low, high, third, *of_tiles)
-    kernel = stack.tiles_kernel if lifo else queue.tiles_kernel
-    launch(kernel, (B * count,), *lines, N, T, count, TILE=cut.TILE, num_warps=1)
-    return lines, count
 
 
 def names_of(dtype):
     return {torch.float32: triton.language.float32, torch.float64: triton.language.float64}[dtype]
 
 
-def forward(steps, lifo, r, s, log):
-    """The log stays empty: the backward pass makes the geometry again, to keep less."""
-    (B, N, m), T = steps.V.shape, steps.u.shape[1]
-    if not (B and T):
-        s.copy_(steps.s0)
-        return
-    dtype = real(steps.V)
-    cut = tiling(dtype, m)
-    bad = steps.lengths.new_empty(B, m, dtype=torch.int32)
-    options = dict(TILE=cut.TILE, M=cut.M, num_warps=cut.num_warps)
-    of_reads = dict(REAL=names_of(dtype), PRECISION=PRECISIONS[dtype], **options)
-    with torch.cuda.device_of(r):
-        lines, count = geometry(steps, lifo, cut, s, bad, True)
-        grid, sizes = (B * count, cdiv(m, cut.M)), (N, T, m, count)
-        if lifo:
-            launch(stack.reads_kernel, grid, steps.V, *lines[:5], r, bad, *sizes, **of_reads)
-        else:
-            launch(queue.reads_kernel, grid, steps.V, *lines[:4], r, bad, *sizes, **of_reads)
-        launch(tiles.spread_kernel, grid, r, bad, *sizes, **options)
-
-
-def backward(steps, lifo, s, log, gr, gs, gV, gu, gd):
-    if steps.u.numel():
-        cut = tiling(real(steps.V), steps.V.shape[2])
-        with torch.cuda.device_of(gV):
-            lines, count = geometry(steps, lifo, cut, s, steps.lengths, False)
-            run = stack_backward if lifo else queue_backward
-            run(steps, lines, count, cut, gr, gs, gV, gu, gd)
-
-
-def options_of(V, cut):
-    """Of the kernels that make links, of those that multiply, and of those that go by blocks."""
-    dtype = real(V)
-    links = dict(TILE=cut.TILE, M=min(32, cut.M), REAL=names_of(dtype), num_warps=cut.num_warps)
-    return links, dict(links, M=cut.M, PRECISION=PRECISIONS[dtype]), block_of(V.shape[1])
-
-
-def stack_backward(steps, lines, count, cut, gr, gs, gV, gu, gd):
-    V, u, _, s0, lengths = steps
-    low, high, top, sill, floors, reaches = lines
-    (B, N, m), T = V.shape, u.shape[1]
-    of_links, of_items, of_blocks = options_of(V, cut)
-    chunks, blocks = cdiv(m, cut.M), cdiv(N, of_blocks["BLOCK"])
-    below, follows, opened, gates, pointers = room(u, 5, torch.int32, B * N)
-    through, own, direct, E = room(u, 4, torch.float64, B * N)
-    parts = u.new_empty(chunks * B * N, dtype=torch.float64)
-    launch(stack.links_kernel, (B * count,),
-        V, u, gr, gs, low, high, floors, below, follows, opened, through, own, direct, N, T, m, count,
-        **of_links,
-    )  # fmt: skip
-    launch(stack.items_kernel, (B * count, chunks),
-        V, gr, low, high, top, sill, floors, reaches, below, through, gV, parts, N, T, B, m, count,
-        **of_items,
-    )  # fmt: skip
-    launch(heights.resolve_kernel, (B,),
-        low, below, follows, opened, direct, parts, E, gates, pointers, N, T, B, lengths, chunks,
-        LIFO=True, **of_blocks,
-    )  # fmt: skip
-    launch(stack.finish_kernel, (B * blocks,),
-        s0, lengths, low, below, opened, own, E, gs.clone(), gu, gd, gs, N, T, blocks, **of_blocks
-    )
-
-
-def queue_backward(steps, lines, count, cut, gr, gs, gV, gu, gd):
+def forward(v, V0, steps, lifo, r, s, log, checked):
+    (geometry,) = log
     V, u, d, s0, lengths = steps
-    begin, end, front, _, fronts, stops = lines
     (B, N, m), T = V.shape, u.shape[1]
-    of_links, of_items, of_blocks = options_of(V, cut)
-    chunks, blocks = cdiv(m, cut.M), cdiv(N, of_blocks["BLOCK"])
-    heads, follows, emptied, opened, gates, pointers = room(u, 6, torch.int32, B * N)
-    through, own, direct, E = room(u, 4, torch.float64, B * N)
-    parts = u.new_empty(chunks * B * N, dtype=torch.float64)
-    launch(queue.links_kernel, (B * count,),
-        V, u, d, gr, gs, lengths, begin, end, front, heads, emptied, opened, through, own, direct, follows,
-        N, T, m, count, **of_links,
+    if not (B and T):
+        V.copy_(V0)
+        s.copy_(s0)
+        return
+    dtype = real(V)
+    cut, kernels = tiling(dtype, m), stack if lifo else queue
+    count, sizes = cdiv(N, cut.TILE), (N, T, m, cdiv(N, cut.TILE))
+    bad = u.new_empty(B, m, dtype=torch.int32)
+    ragged, ends = given(lengths, u)
+    # the assertions of `checked` are left out of kernels that are not debugged, and no others are wanted
+    debugged = dict(debug=True, sanitize_overflow=False) if checked and not INTERPRETED else {}
+    with torch.cuda.device_of(r):
+        launch(heights.heights_kernel, (B,),
+            u, d, s0, ends, geometry, s, bad, N, T, m, LIFO=lifo, RAGGED=ragged, CHECKED=checked,
+            GRID=GRIDS[dtype], M=128, **block_of(N), **debugged,
+        )  # fmt: skip
+        launch(kernels.tiles_kernel, (B * count,),
+            v, V0, V, geometry, bad, *sizes, TILE=cut.TILE, M=cut.M, REAL=names_of(dtype), num_warps=4
+        )  # fmt: skip
+        launch(kernels.reads_kernel, (B * count, cdiv(m, cut.M)),
+            V, geometry, r, bad, *sizes, TILE=cut.TILE, M=cut.M, REAL=names_of(dtype),
+            PRECISION=PRECISIONS[dtype], num_warps=cut.num_warps,
+        )  # fmt: skip
+
+
+def given(x, otherwise):
+    """Whether there is such a tensor, and what stands for it in a launch."""
+    return x is not None, otherwise if x is None else x
+
+
+def backward(steps, lifo, log, gr, gV, gs):
+    """The gradients of V, u, d and s0, from those of r and, where there are any, of the final V and s."""
+    (geometry,) = log
+    V, u, d, s0, lengths = steps
+    (B, N, m), T = V.shape, u.shape[1]
+    to_V, to_u, to_d, to_s = (torch.empty_like(x) for x in (V, u, d, s0))
+    if not (B and T):
+        return [
+            to_V.zero_() if gV is None else to_V.copy_(gV), to_u, to_d,
+            to_s.zero_() if gs is None else to_s.copy_(gs),
+        ]  # fmt: skip
+    dtype = real(V)
+    cut, name = tiling(dtype, m), names_of(dtype)
+    count, chunks = cdiv(N, cut.TILE), cdiv(m, cut.M)
+    size = (4 + chunks) * N
+    (given_V, gV), (given_s, gs), (ragged, ends) = given(gV, V), given(gs, u), given(lengths, u)
+    links = u.new_empty(B, (5 if lifo else 6) * N, dtype=torch.int32)
+    shares = u.new_empty(B, size, dtype=torch.float64)
+    sizes = N, T, m, count, size
+    of_links = dict(GIVEN_S=given_s, TILE=cut.TILE, M=min(32, cut.M), REAL=name, num_warps=cut.num_warps)
+    of_items = dict(
+        GIVEN_V=given_V, TILE=cut.TILE, M=cut.M, REAL=name, PRECISION=PRECISIONS[dtype],
+        num_warps=cut.num_warps,
     )  # fmt: skip
-    launch(queue.items_kernel, (B * count, chunks),
-        V, gr, begin, end, front, fronts, stops, through, gV, parts, N, T, B, m, count, **of_items
-    )
-    launch(heights.resolve_kernel, (B,),
-        begin, heads, follows, opened, direct, parts, E, gates, pointers, N, T, B, lengths, 0,
-        LIFO=False, **of_blocks,
-    )  # fmt: skip
-    launch(queue.finish_kernel, (B * blocks,),
-        s0, lengths, begin, end, heads, emptied, opened, own, parts, E, gs.clone(), gu, gd, gs,
-        N, T, B, blocks, chunks, **of_blocks,
-    )  # fmt: skip
+    tiled, grid = (B * count,), (B * count, chunks)
+    with torch.cuda.device_of(V):
+        if lifo:
+            launch(stack.links_kernel, tiled, V, u, gr, gs, geometry, links, shares, *sizes, **of_links)
+            launch(stack.items_kernel, grid, V, gr, gV, geometry, links, shares, to_V, *sizes, **of_items)
+        else:
+            of_links = dict(RAGGED=ragged, **of_links)
+            launch(queue.links_kernel, tiled, V, u, gr, gs, ends, geometry, links, shares, *sizes, **of_links)
+            launch(queue.items_kernel, grid, V, gr, gV, geometry, shares, to_V, *sizes, **of_items)
+        kernels = stack if lifo else queue
+        launch(kernels.strengths_kernel, (B,),
+            s0, ends, geometry, links, shares, gs, to_u, to_d, to_s, N, T, size, chunks,
+            GIVEN_S=given_s, RAGGED=ragged, **block_of(N),
+        )  # fmt: skip
+    return [to_V, to_u, to_d, to_s]
 
 
 def step(V, link, level, head, strength, slot, u, d, lifo, r):

@@ -9,17 +9,32 @@ matters is skipped, whatever lies in it.
 import triton
 import triton.language as tl
 
-from softstack.kernels.gpu.heights import BIG, NOTHING, lower
-from softstack.kernels.gpu.tiles import chosen, following, incoming, previous, product, vectors
+from softstack.kernels.gpu.heights import BIG, NOTHING, end_of, line, lower, of_tiles, resolve
+from softstack.kernels.gpu.tiles import (
+    add,
+    chosen,
+    following,
+    incoming,
+    lay,
+    numbers,
+    previous,
+    product,
+    put,
+    vectors,
+)
 
 
 @triton.jit(do_not_specialize=["N", "T", "tiles"])
-def tiles_kernel(low, high, top, sill, floors, reaches, N, T, tiles, TILE: tl.constexpr):
-    """`floors`, and `reaches`: the lowest height that a tile pops or reads."""
+def tiles_kernel(
+    v, V0, V, geometry, bad, N, T, m, tiles, TILE: tl.constexpr, M: tl.constexpr, REAL: tl.constexpr
+):  # fmt: skip
+    """`top` and `sill`, `floors`, and `reaches`: the lowest height that a tile pops or reads. And V."""
     b = (tl.program_id(0) // tiles).to(tl.int64)
     tile = tl.program_id(0) % tiles
-    low, high, top, sill = low + b * N, high + b * N, top + b * N, sill + b * N
+    low, high = line(geometry, b, N, 0), line(geometry, b, N, 1)
+    top, sill = line(geometry, b, N, 2), line(geometry, b, N, 3)
     t = tile * TILE + tl.arange(0, TILE)
+    lay(v, V0, V, bad, b, t, N, T, m, M, REAL)
     inside = t < N
     L = tl.load(low + t, mask=inside, other=BIG)
     H = tl.load(high + t, mask=inside, other=BIG)
@@ -28,9 +43,9 @@ def tiles_kernel(low, high, top, sill, floors, reaches, N, T, tiles, TILE: tl.co
     tl.store(top + t, tl.minimum(H, later), mask=inside)
     tl.store(sill + t, tl.associative_scan(L, 0, lower), mask=inside)
     floor = tl.min(L, 0)
-    tl.store(floors + tl.program_id(0), floor)
+    tl.store(of_tiles(geometry, b, N, 0) + tile, floor)
     bottom = tl.where(t >= N - T, H - 1, BIG)
-    tl.store(reaches + tl.program_id(0), tl.minimum(floor, tl.min(bottom, 0)))
+    tl.store(of_tiles(geometry, b, N, 1) + tile, tl.minimum(floor, tl.min(bottom, 0)))
 
 
 @triton.jit
@@ -46,27 +61,23 @@ def own_tops(L, H, t, TILE: tl.constexpr, ITEMS_FIRST: tl.constexpr):
 
 @triton.jit(do_not_specialize=["N", "T", "tiles"])
 def reads_kernel(
-    V, low, high, top, sill, floors, r, bad, N, T, m, tiles,
+    V, geometry, r, bad, N, T, m, tiles,
     TILE: tl.constexpr, M: tl.constexpr, REAL: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """What the times of a tile read. bad (m): the first index at which a number of a vector is not one."""
+    """What the times of a tile read."""
     b = (tl.program_id(0) // tiles).to(tl.int64)
     tile = tl.program_id(0) % tiles
     n = N - T
-    V, r, floors = V + b * N * m, r + b * T * m, floors + b * tiles
-    low, high, top, sill = low + b * N, high + b * N, top + b * N, sill + b * N
+    V, floors = V + b * N * m, of_tiles(geometry, b, N, 0)
+    low, high = line(geometry, b, N, 0), line(geometry, b, N, 1)
+    top, sill = line(geometry, b, N, 2), line(geometry, b, N, 3)
     k = tl.program_id(1) * M + tl.arange(0, M)
     t = tile * TILE + tl.arange(0, TILE)
     L = tl.load(low + t, mask=t < N, other=BIG)
     H = tl.load(high + t, mask=t < N, other=BIG)
     live = (t >= n) & (L < BIG)
     bottom = tl.where(live, H - 1, BIG)
-    v = vectors(V, t, N, m, k, REAL)
-    wrong = (v - v) != 0
-    if tl.max(wrong.to(tl.int32)) > 0:
-        first = tl.min(tl.where(wrong, t[:, None], N), 0)
-        tl.atomic_min(bad + b * m + k, first, mask=(first < N) & (k < m))
-    v = tl.where(wrong, 0, v)
+    v = numbers(vectors(V, t, N, m, k, REAL))
     ends = own_tops(L, H, t, TILE, False)
     w = tl.maximum(ends - tl.maximum(L[None, :], bottom[:, None]), 0)
     w = tl.where(t[:, None] >= t[None, :], w, 0)
@@ -76,15 +87,12 @@ def reads_kernel(
     while tile >= 0:
         i = tile * TILE + tl.arange(0, TILE)
         L = tl.load(low + i)
-        v = vectors(V, i, N, m, k, REAL)
-        v = tl.where((v - v) == 0, v, 0)
+        v = numbers(vectors(V, i, N, m, k, REAL))
         w = tl.minimum(tl.load(top + i)[None, :], end[:, None]) - tl.maximum(L[None, :], bottom[:, None])
         total = product(tl.maximum(w, 0), v, total, PRECISION)
         end = tl.minimum(end, tl.load(floors + tile))
         tile = previous(floors, tile, tl.max(tl.where(end > bottom, end, NOTHING), 0), False)
-    at = r + (t - n).to(tl.int64)[:, None] * m + k[None, :]
-    mask = (t >= n)[:, None] & (t < N)[:, None] & (k < m)[None, :]
-    tl.store(at, total.to(r.dtype.element_ty), mask=mask)
+    put(r, total, bad, b, t, N, T, m, k)
 
 
 @triton.jit
@@ -95,10 +103,10 @@ def asked(L, bottom, there, under, level, last):
     return tl.max(tl.maximum(height, window), 0)
 
 
-@triton.jit(do_not_specialize=["N", "T", "tiles"])
+@triton.jit(do_not_specialize=["N", "T", "tiles", "size"])
 def links_kernel(
-    V, u, gr, gs, low, high, floors, below, follows, opened, through, own, direct, N, T, m, tiles,
-    TILE: tl.constexpr, M: tl.constexpr, REAL: tl.constexpr,
+    V, u, gr, gs, geometry, links, shares, N, T, m, tiles, size,
+    GIVEN_S: tl.constexpr, TILE: tl.constexpr, M: tl.constexpr, REAL: tl.constexpr,
 ):  # fmt: skip
     """For each index: the item right below it, the step that pops as far, whether its pop took a part of a
     cell, and of its read what goes through the last cell and what to its own.
@@ -108,8 +116,10 @@ def links_kernel(
     b = (tl.program_id(0) // tiles).to(tl.int64)
     own_tile = tl.program_id(0) % tiles
     n = N - T
-    V, gr, floors = V + b * N * m, gr + b * T * m, floors + b * tiles
-    low, high, gs, u, at = low + b * N, high + b * N, gs + b * N, u + b * T, b * N
+    V, gr, gs, u = V + b * N * m, gr + b * T * m, gs + b * N, u + b * T
+    low, high, floors = line(geometry, b, N, 0), line(geometry, b, N, 1), of_tiles(geometry, b, N, 0)
+    below, follows, opened = links + b * 5 * N, links + b * 5 * N + N, links + b * 5 * N + 2 * N
+    through, own, direct = shares + b * size, shares + b * size + N, shares + b * size + 2 * N
     t = own_tile * TILE + tl.arange(0, TILE)
     L = tl.load(low + t, mask=t < N, other=BIG)
     there = (t < N) & (L < BIG)
@@ -145,11 +155,13 @@ def links_kernel(
     tie = tl.load(low + level, mask=there & (level >= 0), other=-1) == L
     pops = tl.load(u + t - n, mask=live, other=0)
     partly = live & (L > 0) & (pops > 0) & (tie == 0)
-    tl.store(below + at + t, under, mask=t < N)
-    tl.store(follows + at + t, next_pop, mask=t < N)
-    tl.store(opened + at + t, partly.to(tl.int32), mask=t < N)
-    kept = there & (next_pop == N) & (under >= 0)
-    tl.store(direct + at + t, tl.load(gs + under, mask=kept, other=0).to(tl.float64), mask=t < N)
+    tl.store(below + t, under, mask=t < N)
+    tl.store(follows + t, next_pop, mask=t < N)
+    tl.store(opened + t, partly.to(tl.int32), mask=t < N)
+    kept = tl.zeros((TILE,), tl.float64)
+    if GIVEN_S:
+        kept += tl.load(gs + under, mask=there & (next_pop == N) & (under >= 0), other=0)
+    tl.store(direct + t, kept, mask=t < N)
     along = tl.zeros((TILE,), REAL)
     to_last = tl.zeros((TILE,), REAL)
     for column in range(0, m, M):
@@ -160,14 +172,14 @@ def links_kernel(
     # halved where the window ends between two cells
     halved = tl.load(low + last, mask=live & (last >= 0), other=-1) == bottom
     to_last = tl.where(halved, to_last / 2, to_last)
-    tl.store(through + at + t, to_last, mask=t < N)
-    tl.store(own + at + t, tl.where(live & (bottom <= L), along - to_last, 0), mask=t < N)
+    tl.store(through + t, to_last, mask=t < N)
+    tl.store(own + t, tl.where(live & (bottom <= L), along - to_last, 0), mask=t < N)
 
 
-@triton.jit(do_not_specialize=["N", "T", "B", "tiles"])
+@triton.jit(do_not_specialize=["N", "T", "tiles", "size"])
 def items_kernel(
-    V, gr, low, high, top, sill, floors, reaches, below, through, gV, parts, N, T, B, m, tiles,
-    TILE: tl.constexpr, M: tl.constexpr, REAL: tl.constexpr, PRECISION: tl.constexpr,
+    V, gr, given, geometry, links, shares, gV, N, T, m, tiles, size,
+    GIVEN_V: tl.constexpr, TILE: tl.constexpr, M: tl.constexpr, REAL: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """gV of the items of a tile, and what the reads of whole cells give to the cell below each of them, while
     it is cut at this height: `parts`, of these columns."""
@@ -175,9 +187,11 @@ def items_kernel(
     tile = tl.program_id(0) % tiles
     chunk = tl.program_id(1)
     n = N - T
-    V, gV, gr = V + b * N * m, gV + b * N * m, gr + b * T * m
-    low, high, top, sill = low + b * N, high + b * N, top + b * N, sill + b * N
-    floors, reaches, below, through = floors + b * tiles, reaches + b * tiles, below + b * N, through + b * N
+    V, gr = V + b * N * m, gr + b * T * m
+    low, high = line(geometry, b, N, 0), line(geometry, b, N, 1)
+    top, sill = line(geometry, b, N, 2), line(geometry, b, N, 3)
+    floors, reaches = of_tiles(geometry, b, N, 0), of_tiles(geometry, b, N, 1)
+    below, through, parts = links + b * 5 * N, shares + b * size, shares + b * size + (4 + chunk) * N
     k = chunk * M + tl.arange(0, M)
     i = tile * TILE + tl.arange(0, TILE)
     L = tl.load(low + i, mask=i < N, other=BIG)
@@ -216,43 +230,54 @@ def items_kernel(
         end = tl.minimum(end, tl.load(floors + tile))
         height = tl.max(tl.where(there & (end > L), end, NOTHING), 0)
         tile = following(reaches, tile + 1, height, tiles, False)
-    at = gV + i.to(tl.int64)[:, None] * m + k[None, :]
-    mask = (i < N)[:, None] & (k < m)[None, :]
-    tl.store(at, (tl.load(at, mask=mask, other=0).to(REAL) + to_V).to(gV.dtype.element_ty), mask=mask)
+    add(gV, given, to_V, b, i, N, m, k, GIVEN_V)
     to_below = tl.sum(chosen(V, under, m, k, REAL) * seen, 1) - tl.where(chunk == 0, lost, 0)
-    tl.store(parts + (chunk * B + b) * N + i, tl.where(under >= 0, to_below, 0), mask=i < N)
+    tl.store(parts + i, tl.where(under >= 0, to_below, 0), mask=i < N)
 
 
-@triton.jit(do_not_specialize=["N", "T", "blocks"])
-def finish_kernel(
-    s0, lengths, low, below, opened, own, E, gs, gu, gd, gs0, N, T, blocks, BLOCK: tl.constexpr
+@triton.jit(do_not_specialize=["N", "T", "size", "chunks"])
+def strengths_kernel(
+    s0, lengths, geometry, links, shares, gs, gu, gd, gs0, N, T, size, chunks,
+    GIVEN_S: tl.constexpr, RAGGED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """The gradients of u, d and the strengths before the first step."""
-    b = (tl.program_id(0) // blocks).to(tl.int64)
+    """The gradients of u, d and the strengths before the first step: one program is one sequence, and goes
+    from the last block to the first."""
+    b = tl.program_id(0).to(tl.int64)
     n = N - T
-    stop = n + tl.minimum(T, tl.load(lengths + b)).to(tl.int32)
-    i = tl.program_id(0) % blocks * BLOCK + tl.arange(0, BLOCK)
-    at = b * N + i
-    inside = i < stop
-    popped = i + 1 < stop
-    L = tl.load(low + at, mask=inside, other=0)
-    stays = tl.load(low + at + 1, mask=popped, other=0) > L
-    passes = stays | (tl.load(opened + at + 1, mask=popped, other=0) > 0)
-    to_d = tl.load(own + at, mask=inside, other=0).to(tl.float64)
-    to_d += tl.load(E + at + 1, mask=popped & passes, other=0)
-    to_d += tl.load(gs + at, mask=inside & (popped == 0), other=0)
-    to_u = -tl.load(E + at, mask=inside & (tl.load(opened + at, mask=inside, other=0) > 0), other=0)
-    real: tl.constexpr = gd.dtype.element_ty
-    tl.store(gd + b * T + i - n, to_d.to(real), mask=(i >= n) & (i < N))
-    tl.store(gu + b * T + i - n, to_u.to(real), mask=(i >= n) & (i < N))
-    # cells that came in empty have a slope only where the first pop passed over them
-    first = b * N + n
-    there = stop > n
-    under = tl.load(below + first, mask=there, other=0)
-    taken = tl.load(opened + first, mask=there, other=0) > 0
-    empty = tl.where(taken & (i > under), tl.load(E + first, mask=there, other=0), 0)
-    filled = tl.load(s0 + b * n + i, mask=i < n, other=0) > 0
-    to_s = tl.where(filled, to_d, empty)
-    if stop == n:
-        to_s = tl.load(gs + at, mask=i < n, other=0).to(tl.float64)
-    tl.store(gs0 + at, to_s.to(real), mask=i < n)
+    stop = end_of(lengths, b, N, T, RAGGED)
+    low, s0, gs0 = line(geometry, b, N, 0), s0 + b * n, gs0 + b * n
+    gs, gu, gd = gs + b * N, gu + b * T, gd + b * T
+    below, follows, opened = links + b * 5 * N, links + b * 5 * N + N, links + b * 5 * N + 2 * N
+    own, direct, E = shares + b * size + N, shares + b * size + 2 * N, shares + b * size + 3 * N
+    for back in range(0, N, BLOCK):
+        start = (N - 1) // BLOCK * BLOCK - back
+        resolve(
+            low, below, follows, opened, direct, E + N, E, opened + N, opened + 2 * N, N, start, stop, chunks,
+            True, BLOCK,
+        )  # fmt: skip
+        i = start + tl.arange(0, BLOCK)
+        inside = i < stop
+        popped = i + 1 < stop
+        L = tl.load(low + i, mask=inside, other=0)
+        stays = tl.load(low + i + 1, mask=popped, other=0) > L
+        passes = stays | (tl.load(opened + i + 1, mask=popped, other=0) > 0)
+        to_d = tl.load(own + i, mask=inside, other=0)
+        to_d += tl.load(E + i + 1, mask=popped & passes, other=0)
+        if GIVEN_S:
+            to_d += tl.load(gs + i, mask=inside & (popped == 0), other=0)
+        to_u = -tl.load(E + i, mask=inside & (tl.load(opened + i, mask=inside, other=0) > 0), other=0)
+        real: tl.constexpr = gd.dtype.element_ty
+        tl.store(gd + i - n, to_d.to(real), mask=(i >= n) & (i < N))
+        tl.store(gu + i - n, to_u.to(real), mask=(i >= n) & (i < N))
+        # cells that came in empty have a slope only where the first pop passed over them
+        there = stop > n
+        under = tl.load(below + n, mask=there, other=0)
+        taken = tl.load(opened + n, mask=there, other=0) > 0
+        empty = tl.where(taken & (i > under), tl.load(E + n, mask=there, other=0), 0)
+        filled = tl.load(s0 + i, mask=i < n, other=0) > 0
+        to_s = tl.where(filled, to_d, empty)
+        if stop == n:
+            to_s = tl.zeros_like(to_s)
+            if GIVEN_S:
+                to_s += tl.load(gs + i, mask=i < n, other=0)
+        tl.store(gs0 + i, to_s.to(real), mask=i < n)

@@ -1,6 +1,7 @@
 """A large StackRNN on the GPU, whose weights one program cannot hold: how its work is parted among teams of
 programs. What a team does is in `gpu/teamwork.py`."""
 
+from functools import cache
 from typing import NamedTuple
 
 import torch
@@ -36,6 +37,7 @@ def joined(core, W, Wh, k, H):
     return torch.cat((top, *new), 1)
 
 
+@cache
 def teamed(core, P, B, m, H, dtype, processors):
     """Teams as large as fill the processors, with as little for each member to load as can be: the rows of
     its sequences and of its weights."""
@@ -72,8 +74,13 @@ def launched(kernel, team, P, B, processors, tensors, sizes, constants):
         launch(kernel, (programs,), *tensors, counters, first, count, team.members, *sizes, **constants)
 
 
+@cache
+def processors_on(device):
+    return torch.cuda.get_device_properties(device).multi_processor_count
+
+
 def processors_of(x):
-    return torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 1
+    return processors_on(x.device) if x.is_cuda else 1
 
 
 def kinds(options, m, team, dtype):

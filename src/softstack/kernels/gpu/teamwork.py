@@ -298,7 +298,7 @@ def unremember(
     inside = column < m
     u, d, v = tl.load(act), tl.load(act + 1), tl.load(act + 2 + column, mask=inside, other=0)
     g = tl.load(gr + column, mask=inside, other=0)
-    gu, gd, popped = undo(V, links, level, links + N, top, n, t, u, d, g, gs, gV, m, column, LIFO)
+    gu, gd, popped = undo(V, links, level, links + N, top, n, t, u, d, v, g, gs, gV, m, column, LIFO)
     if t == 0:
         unlink(s0, gs, n, gu, popped, LIFO)
     gv = tl.load(row(gV, n + t, m, column), mask=inside, other=0)

@@ -67,14 +67,47 @@ def following(floors, tile, height, tiles, EQUAL: tl.constexpr):
     return hit
 
 
-@triton.jit(do_not_specialize=["N", "T", "tiles"])
-def spread_kernel(r, bad, N, T, m, tiles, TILE: tl.constexpr, M: tl.constexpr):
-    """What is not a number shows in every read from index bad (m) on."""
-    b = (tl.program_id(0) // tiles).to(tl.int64)
-    t = tl.program_id(0) % tiles * TILE + tl.arange(0, TILE) - (N - T)
-    k = tl.program_id(1) * M + tl.arange(0, M)
-    first = tl.load(bad + b * m + k, mask=k < m, other=N) - (N - T)
-    if tl.min(first, 0) < T:
-        wrong = (t >= 0)[:, None] & (t < T)[:, None] & (t[:, None] >= first[None, :]) & (k < m)[None, :]
-        nothing = tl.full((TILE, M), float("nan"), tl.float32).to(r.dtype.element_ty)
-        tl.store(r + b * T * m + t.to(tl.int64)[:, None] * m + k[None, :], nothing, mask=wrong)
+@triton.jit
+def lay(v, V0, V, bad, b, i, N, T, m, M: tl.constexpr, REAL: tl.constexpr):
+    """Rows i of sequence b's V: what was there before the first step, then what is pushed. And bad (m): the
+    first index at which a number of a vector is not one."""
+    n = N - T
+    old, new = (i < n)[:, None], ((i >= n) & (i < N))[:, None]
+    for column in range(0, m, M):
+        k = column + tl.arange(0, M)
+        there = (k < m)[None, :]
+        x = tl.load(V0 + (b * n + i)[:, None] * m + k[None, :], mask=old & there, other=0)
+        pushed = tl.load(v + (b * T + i - n)[:, None] * m + k[None, :], mask=new & there, other=0)
+        x = tl.where(new, pushed, x)
+        tl.store(V + (b * N + i)[:, None] * m + k[None, :], x, mask=(i < N)[:, None] & there)
+        x = x.to(REAL)
+        wrong = (x - x) != 0
+        if tl.max(wrong.to(tl.int32)) > 0:
+            first = tl.min(tl.where(wrong, i[:, None], N), 0)
+            tl.atomic_min(bad + b * m + k, first, mask=(first < N) & (k < m))
+
+
+@triton.jit
+def numbers(v):
+    """Without what is not one: `put` shows that."""
+    return tl.where((v - v) == 0, v, 0)
+
+
+@triton.jit
+def put(r, total, bad, b, t, N, T, m, k):
+    """What times t of sequence b read: not a number from index bad (m) on."""
+    first = tl.load(bad + b * m + k, mask=k < m, other=N)
+    total = tl.where(t[:, None] >= first[None, :], float("nan"), total)
+    at = r + (b * T + t - (N - T))[:, None] * m + k[None, :]
+    mask = (t >= N - T)[:, None] & (t < N)[:, None] & (k < m)[None, :]
+    tl.store(at, total.to(r.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def add(gV, given, to_V, b, i, N, m, k, GIVEN: tl.constexpr):
+    """Rows i of sequence b's gV: to_V, and if GIVEN what V itself was given."""
+    at = (b * N + i)[:, None] * m + k[None, :]
+    mask = (i < N)[:, None] & (k < m)[None, :]
+    if GIVEN:
+        to_V += tl.load(given + at, mask=mask, other=0).to(to_V.dtype)
+    tl.store(gV + at, to_V.to(gV.dtype.element_ty), mask=mask)

@@ -1,6 +1,7 @@
-"""A whole sequence of a small StackRNN on the GPU: a program a sequence, its model's weights on the chip.
+"""A whole sequence of a small StackRNN on the GPU: one program for each, its model's weights on the chip.
 
 A controller's rows lie four to a unit, (unit, gate), so that a reshape parts them; the RNN's one to a unit.
+What a step needs of the tape is loaded a step ahead: it comes from far away.
 """
 
 import triton
@@ -49,13 +50,43 @@ def sources(unit, gate, H, CORE: tl.constexpr):
 
 
 @triton.jit
+def added(a, b, more_a, more_b):
+    return a + more_a, b + more_b
+
+
+@triton.jit
+def taped(
+    acts, to_f, gates, hs, cs, t, at_v, m, F, H, column, feature, unit, CORE: tl.constexpr
+):  # fmt: skip
+    """What the way back needs of step t: u, d and v, the gradient of its features, its gates, and h and c
+    before it (of an RNN h after it); zeros before the first step."""
+    act = row(acts, t, at_v + m, 0)
+    u, d = tl.load(act, mask=t >= 0, other=0), tl.load(act + 1, mask=t >= 0, other=0)
+    v = tl.load(act + at_v + column, mask=tl.where(column < m, t, -1) >= 0, other=0)
+    f_grad = tl.load(row(to_f, t, F, feature), mask=tl.where(feature < F, t, -1) >= 0, other=0)
+    exists = tl.where(unit < H, t, -1) >= 0
+    g1, g2, g3, g4 = f_grad, f_grad, f_grad, f_grad
+    h, c = f_grad, f_grad
+    if CORE == RNN:
+        h = tl.load(row(hs, t + 1, H, unit), mask=exists, other=0)
+    elif CORE != LINEAR:
+        g1, g2, g3, g4 = noted(row(gates, t, 4 * H, unit), H, exists)
+        h = tl.load(row(hs, t, H, unit), mask=exists, other=0)
+        if CORE == LSTM:
+            c = tl.load(row(cs, t, H, unit), mask=exists, other=0)
+    return u, d, v, f_grad, g1, g2, g3, g4, h, c
+
+
+@triton.jit
 def forward_kernel(
-    W, b, Wh, bn, Wo, bo, h0, c0, r0, s0, strengths0, i0, keep, noise, lengths, V, s, strengths, o, h, c, r,
-    i, tape, links, B, T, k, m, H, A, G, N, n_in, size, chains,
+    W, b, packed, bn, Wo, bo, h0, c0, r0, s0, strengths0, i0, keep, noise, lengths, V, s, strengths, o,
+    h, c, r, i, tape, links, B, T, k, m, H, A, G, N, n_in, size, chains,
     at_h, at_c, at_r, at_acts, at_gates, at_level, at_top, at_items, at_level_in, at_top_in,
     CORE: tl.constexpr, MEMORY: tl.constexpr, BUFFERED: tl.constexpr, DISTURBED: tl.constexpr,
     HP: tl.constexpr, MP: tl.constexpr, FP: tl.constexpr, GP: tl.constexpr, GATES: tl.constexpr,
 ):  # fmt: skip
+    """`packed` are the maps of r and h (`rnn.packed`). They lie so that a thread holds whole sums, or most of
+    them: numbers that are spread over the threads of a warp take five exchanges to add up."""
     q = tl.program_id(0).to(tl.int64)
     p = q // B
     n = N - T
@@ -68,9 +99,9 @@ def forward_kernel(
     items, level_in, top_in = tape + at_items, tape + at_level_in, tape + at_top_in
     link_in = links if MEMORY == NONE else links + N + T + 1
     first_in = link_in + n_in
-    W, b, Wo, bo, Wh, bn = (
-        W + p * G * (k + m), b + p * G, Wo + p * A * H, bo + p * A, Wh + p * G * H, bn + p * H,
-    )  # fmt: skip
+    W, b, Wo, bo, bn = W + p * G * (k + m), b + p * G, Wo + p * A * H, bo + p * A, bn + p * H
+    INNER: tl.constexpr = 0 if CORE == LINEAR else (MP + HP) * GATES * HP
+    packed += p * (INNER + FP * MP)
     column, inside = tl.arange(0, MP), tl.arange(0, MP) < m
     unit, exists = tl.arange(0, HP), tl.arange(0, HP) < H
     read_r = tl.load(r0 + q * m + column, mask=inside, other=0)
@@ -82,13 +113,9 @@ def forward_kernel(
         hidden = tl.load(h0 + q * H + unit, mask=exists, other=0)
         tl.store(hs + unit, hidden, mask=exists)
         slots = tl.arange(0, GATES * HP)
-        in_W, has_W, in_Wh, has_Wh = sources(slots // GATES, slots % GATES, H, CORE)
-        Wr = tl.load(
-            W + in_W[:, None] * (k + m) + k + column[None, :], mask=has_W[:, None] & inside[None, :], other=0
-        )
-        Whh = tl.load(
-            Wh + in_Wh[:, None] * H + unit[None, :], mask=has_Wh[:, None] & exists[None, :], other=0
-        )
+        in_W, has_W, _, has_Wh = sources(slots // GATES, slots % GATES, H, CORE)
+        Wr = tl.load(packed + column[:, None] * (GATES * HP) + slots[None, :])
+        Whh = tl.load(packed + (MP + unit)[:, None] * (GATES * HP) + slots[None, :])
         bias = tl.load(b + in_W, mask=has_W, other=0)
         if CORE == GRU:
             bias += tl.load(bn + slots // GATES, mask=has_Wh & (slots % GATES == 3), other=0)
@@ -98,10 +125,7 @@ def forward_kernel(
     feature = tl.arange(0, FP)
     Wu = tl.load(heads + feature, mask=feature < F, other=0)
     Wd = tl.load(heads + stride + feature, mask=feature < F, other=0)
-    Wv = tl.load(
-        heads + (at_v + column[:, None]) * stride + feature[None, :],
-        mask=inside[:, None] & (feature < F)[None, :], other=0,
-    )  # fmt: skip
+    Wv = tl.load(packed + INNER + feature[:, None] * MP + column[None, :])
     base = b if CORE == LINEAR else bo
     bias_u, bias_d = tl.load(base), tl.load(base + 1)
     bias_v = tl.load(base + at_v + column, mask=inside, other=0)
@@ -110,6 +134,9 @@ def forward_kernel(
         tl.store(first, head)
         tl.store(top, strength)
         fault, in_columns = faults(s0 + q * n, n), column_faults(V, n, m, column)
+    end = tl.minimum(T, tl.load(lengths + q)).to(tl.int32)
+    if CORE != LINEAR and not BUFFERED:
+        coming = tl.load(xs + in_W, mask=tl.where(has_W, 0, end) < end, other=0)
     if BUFFERED:
         Wi = tl.load(heads + 2 * stride + feature, mask=feature < F, other=0)
         Wout = tl.load(heads + 3 * stride + feature, mask=feature < F, other=0)
@@ -120,7 +147,7 @@ def forward_kernel(
         tl.store(first_in, front)
         tl.store(top_in, left)
         take = tl.load(i0 + q)
-    for t in range(tl.minimum(T, tl.load(lengths + q)).to(tl.int32)):
+    for t in range(end):
         if BUFFERED:  # §2.3: take i_{t-1} from the front, then read x_t
             front, left = pop(link_in, level_in, front, left, take)
             tl.store(first_in + t + 1, front)
@@ -138,9 +165,16 @@ def forward_kernel(
                 hidden *= kept
                 if CORE == LSTM:
                     cell *= kept
-            pre = tl.load(from_x_t + in_W, mask=has_W, other=0) + bias
-            pre += tl.sum(Wr * read_r[None, :], 1)
-            pre += tl.sum(Whh * hidden[None, :], 1)
+            if BUFFERED:
+                pre = tl.load(from_x_t + in_W, mask=has_W, other=0) + bias
+            else:
+                pre = coming + bias
+                coming = tl.load(row(xs, t + 1, G, in_W), mask=tl.where(has_W, t + 1, end) < end, other=0)
+            if MP == HP:  # one sum is one exchange between warps
+                pre += tl.sum(Wr * read_r[:, None] + Whh * hidden[:, None], 0)
+            else:
+                pre += tl.sum(Wr * read_r[:, None], 0)
+                pre += tl.sum(Whh * hidden[:, None], 0)
             if CORE == RNN:
                 hidden = tanh(pre)
             else:
@@ -155,8 +189,9 @@ def forward_kernel(
                 hidden += tl.load(row(noise, q * T + t, H, unit), mask=exists, other=0)
             tl.store(row(hs, t + 1, H, unit), hidden, mask=exists)
             f = hidden
-        u, d = bias_u + tl.sum(Wu * f), bias_d + tl.sum(Wd * f)
-        v = bias_v + tl.sum(Wv * f[None, :], 1)
+        u, d = tl.reduce((Wu * f, Wd * f), 0, added)
+        u, d = bias_u + u, bias_d + d
+        v = bias_v + tl.sum(Wv * f[:, None], 0)
         if CORE == LINEAR:
             u += tl.load(from_x_t)
             d += tl.load(from_x_t + 1)
@@ -254,14 +289,22 @@ def backward_kernel(
         gitems, gstrengths = gitems + q * n_in * G, gstrengths + q * n_in
         take_grad = tl.load(gi + q)
     end = tl.minimum(T, tl.load(lengths + q)).to(tl.int32)
+    to_f += q * T * F
+    u_, d_, v_, f_, g1_, g2_, g3_, g4_, h_, c_ = taped(
+        acts, to_f, gates, hs, cs, end - 1, at_v, m, F, H, column, feature, unit, CORE
+    )
+    if CORE == LSTM:
+        c_now = tl.load(row(cs, end, H, unit), mask=exists, other=0)
     for back in range(end):
         t = end - 1 - back
         act, out = row(acts, t, at_v + m, 0), row(gout, t, A, 0)
-        u, d, v = tl.load(act), tl.load(act + 1), tl.load(act + at_v + column, mask=inside, other=0)
-        f_grad = tl.load(row(to_f, q * T + t, F, feature), mask=feature < F, other=0)
+        u, d, v, f_grad, g1, g2, g3, g4, h_before, c_before = u_, d_, v_, f_, g1_, g2_, g3_, g4_, h_, c_
+        u_, d_, v_, f_, g1_, g2_, g3_, g4_, h_, c_ = taped(
+            acts, to_f, gates, hs, cs, t - 1, at_v, m, F, H, column, feature, unit, CORE
+        )
         if MEMORY != NONE:
             to_u, to_d, popped = undo(
-                V, link, level, first, top, n, t, u, d, r_grad, gs, gV, m, column, MEMORY == STACK
+                V, link, level, first, top, n, t, u, d, v, r_grad, gs, gV, m, column, MEMORY == STACK
             )
             if t == 0:
                 unlink(s0 + q * n, gs, n, to_u, popped, MEMORY == STACK)
@@ -281,22 +324,19 @@ def backward_kernel(
             r_grad = f_grad
         else:
             h_grad += f_grad
-            before = row(hs, t, H, unit)
             keep_t = tl.load(keep + q * T + t) if DISTURBED else 1.0
             if CORE == RNN:
-                hidden = tl.load(before + H, mask=exists, other=0)
+                hidden = h_before
                 if DISTURBED:
                     hidden -= tl.load(row(noise, q * T + t, H, unit), mask=exists, other=0)
                 pre_grad = h_grad * (1 - hidden * hidden)
                 kept = tl.zeros_like(h_grad)
             else:
-                g1, g2, g3, g4 = noted(row(gates, t, 4 * H, unit), H, exists)
-                old = tl.load(before, mask=exists, other=0) * keep_t
+                old = h_before * keep_t
                 was, became, through = old, old, old
                 if CORE == LSTM:
-                    was = tl.load(row(cs, t, H, unit), mask=exists, other=0) * keep_t
-                    became = tl.load(row(cs, t + 1, H, unit), mask=exists, other=0)
-                    through = c_grad
+                    was, became, through = c_before * keep_t, c_now, c_grad
+                    c_now = c_before
                 p1, p2, p3, p4, through, kept = ungated(
                     h_grad, through, g1, g2, g3, g4, old, was, became, CORE
                 )
@@ -305,14 +345,17 @@ def backward_kernel(
                     c_grad = through * keep_t
             gate_by_gate = (slots % GATES) * H + slots // GATES
             tl.store(row(gpre, t, R, gate_by_gate), pre_grad, mask=slots // GATES < H)
-            r_grad = tl.sum(Wr * pre_grad[:, None], 0)
-            h_grad = (kept + tl.sum(Whh * pre_grad[:, None], 0)) * keep_t
+            if MP == HP:
+                r_grad, to_h = tl.reduce((Wr * pre_grad[:, None], Whh * pre_grad[:, None]), 0, added)
+            else:
+                r_grad, to_h = tl.sum(Wr * pre_grad[:, None], 0), tl.sum(Whh * pre_grad[:, None], 0)
+            h_grad = (kept + to_h) * keep_t
         if BUFFERED:
             tl.debug_barrier()
             front = tl.load(first_in + t + 1)
             x_grad = tl.load(row(gpre, t, R, all_rows), mask=all_rows < G, other=0)
             unread(
-                items, link_in, level_in, front, tl.load(top_in + t + 1), n_in, END, False, x_grad,
+                items, link_in, level_in, front, tl.load(top_in + t + 1), n_in, END, False, x_grad, x_grad,
                 gstrengths, gitems, G, all_rows,
             )  # fmt: skip
             if t > 0:
