@@ -9,15 +9,20 @@ With --check nothing is written, and a page that does not say what results/ says
 import json
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from softstack.lab import tasks
 from softstack.lab.explain import solved, study_figures
 from softstack.lab.reports import table1 as report
 from softstack.lab.reports import table_page
 from softstack.lab.runs.compare import wilson
+from softstack.lab.tasks.data import UNSCORED
+from softstack.lab.tasks.metrics import METRICS
 from softstack.lab.training.recipes import HARD
+from softstack.words import counted
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
@@ -233,6 +238,38 @@ def mechanism() -> str:
     )
 
 
+def of_tasks() -> str:
+    """Every task by its paper."""
+    tables = []
+    for source in dict.fromkeys(map(tasks.source_of, tasks.TASKS.values())):
+        lines = [
+            f"### {source}\n",
+            "| task | input, and target below | symbols | steps: training, test | metric | machine |",
+            "| --- | --- | --- | --- | --- | --- |",
+        ]
+        for name, task in tasks.TASKS.items():
+            if tasks.source_of(task) == source:
+                symbols, target = tasks.shown(task)
+                example = " <br> ".join(
+                    f"`{' '.join(some(line)).replace('|', chr(92) + '|')}`"
+                    for line in (symbols, [t or UNSCORED for t in target])
+                )
+                metrics = ", ".join(METRICS[metric].words for metric in tasks.metrics_of(task))
+                machine = tasks.machine_of(task)
+                lines.append(
+                    f"| `{name}` | {example} | {len(task.alphabet)} "
+                    f"| {task.length('train')}, {task.length('test')} | {metrics} "
+                    f"| {'' if machine is None else counted(len(machine.states), 'state')} |"
+                )
+        tables.append("\n".join(lines))
+    return "\n\n".join(tables)
+
+
+def some(symbols: Sequence[str]) -> list[str]:
+    """As many as fit into a table."""
+    return [*symbols] if len(symbols) <= 24 else [*symbols[:23], "..."]
+
+
 PAGES = {
     "README.md": {
         "table 1": table,
@@ -243,6 +280,7 @@ PAGES = {
         "code model": of_code_briefly,
     },
     "docs/code_model.md": {"code": of_code, "formal": of_formal},
+    "docs/tasks.md": {"tasks": of_tasks},
     "docs/solved.md": {"solved": solved_whole, "study": study, "mechanism": mechanism},
 }
 

@@ -4,12 +4,11 @@ import sys
 from collections.abc import Sequence
 from typing import Annotated
 
-import numpy as np
 from cyclopts import Parameter
 
 from softstack.lab.cli.options import Whole, at_least_one, not_negative, whole
-from softstack.lab.tasks import TASKS, Task, draw, find, source_of
-from softstack.lab.tasks.data import UNSCORED, Example, Split, write_tsv
+from softstack.lab.tasks import TASKS, draw, find, shown, source_of
+from softstack.lab.tasks.data import UNSCORED, Split, write_tsv
 from softstack.lab.training.draws import stream
 
 
@@ -25,13 +24,6 @@ def tasks() -> None:
             print(f"  symbols  {_some(task.inputs)}   targets  {_some(task.outputs)}")
             print(f"  input    {' '.join(symbols)}")
             print(f"  target   {' '.join(t or UNSCORED for t in target)}")
-
-
-def shown(task: Task) -> Example:
-    """A training example that fits on a line."""
-    return min(
-        draw(task, np.random.default_rng(0), 20, "train"), key=lambda example: abs(len(example.input) - 12)
-    )
 
 
 def _some(symbols: Sequence[str]) -> str:

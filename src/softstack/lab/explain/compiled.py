@@ -20,13 +20,13 @@ from softstack.lab.training.train import Trial
 
 def find(name: str) -> tuple[Transducer, str]:
     """A machine by the name of its task, or from a file; and the task it is, which may be its own text."""
-    machines = {task: machine for task in tasks.TASKS if (machine := tasks.machine_of(tasks.TASKS[task]))}
-    if name in machines:
-        return machines[name], name
+    if name in tasks.TASKS and (known := tasks.machine_of(tasks.TASKS[name])) is not None:
+        return known, name
     path = Path(name)
     if not path.is_file():
         if name in tasks.TASKS:
             raise BadInput(f"the task {name!r} has no machine: name a file with a pushdown transducer")
+        machines = [task for task in tasks.TASKS if tasks.machine_of(tasks.TASKS[task])]
         raise unknown("machine", name, [*machines, "a file with a pushdown transducer"])
     machine = sources.machine(path)
     return machine, str(machine)

@@ -169,6 +169,13 @@ def draw(task: Task, rng: np.random.Generator, n: int, split: Split) -> list[Exa
     return [task.example(symbols) for symbols in list(distinct)[:n]]
 
 
+def shown(task: Task) -> Example:
+    """A training example that fits on a line."""
+    return min(
+        draw(task, np.random.default_rng(0), 20, "train"), key=lambda example: abs(len(example.input) - 12)
+    )
+
+
 class Typed(NamedTuple):
     """A string that somebody typed, which may leave the task's language."""
 
