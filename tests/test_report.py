@@ -104,11 +104,6 @@ def test_the_readmes_code_runs():
         assert names["y"].shape == shape
 
 
-def test_the_readmes_commands_name_a_run_that_they_make():
-    text = (ROOT / "README.md").read_text()
-    assert text.count(f"runs/{TABLE_1[0].name}/seed-0") == 2
-
-
 @pytest.mark.parametrize("module", [networks, buffered])
 def test_docstring_examples_run(module):
     assert doctest.testmod(module, extraglobs={"torch": torch}) == doctest.TestResults(failed=0, attempted=3)

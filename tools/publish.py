@@ -2,8 +2,8 @@
 
     python tools/publish.py [--check]
 
-Copies what is there to results/, and writes the generated parts of README.md and docs/solved.md from there.
-With --check nothing is written, and a page that does not say what results/ says is an error.
+Copies what is there to results/, and writes the generated parts of README.md and of pages in docs/ from
+there. With --check nothing is written, and a page that does not say what results/ says is an error.
 """
 
 import json
@@ -274,11 +274,11 @@ PAGES = {
     "README.md": {
         "table 1": table,
         "speed": speed,
-        "speed on a GPU": speed_gpu,
-        "sweep": sweep,
         "solved": solved_briefly,
         "code model": of_code_briefly,
     },
+    "docs/speed.md": {"speed": speed, "speed on a GPU": speed_gpu},
+    "docs/sweeps.md": {"sweep": sweep},
     "docs/code_model.md": {"code": of_code, "formal": of_formal},
     "docs/tasks.md": {"tasks": of_tasks},
     "docs/solved.md": {"solved": solved_whole, "study": study, "mechanism": mechanism},
