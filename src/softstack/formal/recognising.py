@@ -4,6 +4,7 @@ A machine that writes nothing says what it knows by the state in which it rests.
 what it writes, so a recogniser is compiled, compared and read off as the machine that writes its verdicts.
 """
 
+from softstack.formal.analysis import reachable
 from softstack.formal.transducer import Rule, Transducer
 
 YES, NO = "1", "0"
@@ -34,4 +35,6 @@ def with_verdicts(machine: Transducer) -> Transducer:
             rules.append(Rule(due[q], "", "", q, verdict[q], ()))
         else:
             rules += [Rule(due[q], "", top, q, verdict[q], (top,)) for top in tops]
-    return Transducer(machine.start, rules)
+    heads = reachable(told := Transducer(machine.start, rules))
+    used = [r for r in told.rules if any(r.state == q and r.pop in ("", top) for q, top in heads)]
+    return Transducer(machine.start, used)  # a verdict takes the place of most moves at rest

@@ -38,7 +38,8 @@ def evaluate(
         the directory of one trial, as `softstack train` prints it
     data
         a file with one example per line: input symbols, a tab, target symbols, separated by spaces, `_` where
-        nothing is scored; `softstack sample` writes such files. A buffered network is given each string
+        nothing is scored; `softstack sample` writes such files. If there are more targets than input symbols,
+        padding follows the input. A buffered network is given each string
         padded as in training or, if it is longer than that, as in testing
     split
         train, dev or test, as the trial had it

@@ -39,7 +39,7 @@ from softstack.lab.tasks.regular import CYCLE_NAVIGATION, EVEN_PAIRS, PARITY
 from softstack.lab.tasks.reversal import Reversal
 from softstack.lab.tasks.rewriting import REVERSE_STRING, SHORT_COPY, Rewriting
 from softstack.lab.tasks.stack_manipulation import StackManipulation
-from softstack.lab.tasks.transduction import of_text
+from softstack.lab.tasks.transduction import Transduction, of_text
 from softstack.lab.tasks.translation import GENDER_CONJUGATION, SVO_TO_SOV
 from softstack.lab.tasks.xor import Xor
 
@@ -210,6 +210,14 @@ def typed(task: Task, symbols: tuple[str, ...]) -> Typed:
             target[read - 1] = right if right in task.outputs else None
         example = example._replace(target=tuple(target))
     return Typed(example, read)
+
+
+def whole(task: Task, example: Example) -> Example:
+    """An example with all that should be said, where that may be more than is read."""
+    if isinstance(task, Transduction) and len(example.input) == len(example.target):
+        longer = task.whole(example.input)
+        return longer if len(longer.target) > len(example.target) else example
+    return example
 
 
 def _said(task: Task, symbols: Sequence[str]) -> list[tuple[str, ...]]:

@@ -1,7 +1,7 @@
 """Examples, what a network is given of them, and files of them.
 
 A data file is TSV, one example per line: input symbols, a tab, target symbols, separated by spaces, with `_`
-where nothing is scored.
+where nothing is scored. Where there are more targets than input symbols, padding symbols follow the input.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,6 +28,10 @@ class Example(NamedTuple):
 
     input: tuple[str, ...]
     target: tuple[str | None, ...]
+
+    def padded(self, symbol: str) -> "Example":
+        """With the padding symbol after an input that is shorter than what should be said."""
+        return self._replace(input=(*self.input, *[symbol] * (len(self.target) - len(self.input))))
 
 
 class Dataset(NamedTuple):
@@ -141,7 +145,7 @@ def parse(line: str, where: str, task: "Task | None" = None) -> Example:
         check_symbols(task, symbols, where)
     if not symbols:
         raise BadInput(f"{where}the input is empty: give at least one symbol before the tab")
-    if len(symbols) != len(targets):
+    if len(symbols) > len(targets):
         raise BadInput(
             f"{where}{counted(len(symbols), 'input symbol')} but {counted(len(targets), 'target')}: "
             f"give one target for each input symbol, {UNSCORED!r} where nothing is scored"
@@ -153,4 +157,5 @@ def parse(line: str, where: str, task: "Task | None" = None) -> Example:
                 f"{where}{target!r} is not a target of {task.name}: "
                 f"accepted are {' '.join(task.outputs)}, and {UNSCORED!r} where nothing is scored"
             )
-    return Example(symbols, tuple(None if target == UNSCORED else target for target in targets))
+    example = Example(symbols, tuple(None if target == UNSCORED else target for target in targets))
+    return example.padded(UNSCORED if task is None else task.padding)

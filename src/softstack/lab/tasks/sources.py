@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softstack.errors import BadInput, unknown
+from softstack.formal.analysis import problems
 from softstack.formal.grammar import Grammar
 from softstack.formal.recognising import is_recogniser, with_verdicts
 from softstack.formal.transducer import Transducer
@@ -87,7 +88,7 @@ def speaking(transducer: Transducer) -> tuple[Transducer, str]:
 
 def _machine(path: Path) -> Source:
     transducer, note = speaking(machine(path))
-    return Source(str(transducer), (note,) if note else ())
+    return Source(str(transducer), (note,) if note else tuple(problems(transducer)))
 
 
 def _grammar(source: dict[str, Any], folder: Path) -> Source:

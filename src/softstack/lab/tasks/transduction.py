@@ -87,8 +87,13 @@ class Transduction:
         return word
 
     def example(self, symbols: tuple[str, ...]) -> Example:
-        output = list(chain.from_iterable(transduced(self.machine, symbols)))[: len(symbols)]
-        return Example(symbols, (*output, *[None] * (len(symbols) - len(output))))
+        whole = self.whole(symbols)
+        return Example(symbols, whole.target[: len(symbols)])
+
+    def whole(self, symbols: tuple[str, ...]) -> Example:
+        """With all that the machine writes, which may be more than it reads: padding is read meanwhile."""
+        output = list(chain.from_iterable(transduced(self.machine, symbols)))
+        return Example(symbols, (*output, *[None] * (len(symbols) - len(output)))).padded(self.padding)
 
 
 @lru_cache(maxsize=64)
