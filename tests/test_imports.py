@@ -24,7 +24,9 @@ LAZY = {
     "torch": "it takes seconds, and the command parses before",
     "softstack.lab.plugins": "so does torch",
     "softstack.errors": "so does torch",
+    "softstack.words": "so does torch",
     "softstack_command.app": "it needs softstack[lab], and workers need not have it",
+    "softstack_command.interrupts": "workers import the program that started them, and not this",
     "distributed": "it takes long, and only workers need it",
     "dask": "it comes with distributed",
     "cryptography": "only workers need it",
@@ -91,8 +93,8 @@ def test_every_module_is_looked_at():
     inside = [module for module in FILES if module.split(".")[0] == "softstack"]
     assert {part(module) for module in inside} == set(PARTS)
     assert {room(module) for module in inside if part(module) == "lab"} == {*ROOMS, ""}
-    command = {"softstack_command", "softstack_command.app", "softstack_command.forks"}
-    assert set(FILES) - set(inside) == command
+    command = {"", ".app", ".forks", ".interrupts"}
+    assert set(FILES) - set(inside) == {f"softstack_command{name}" for name in command}
     named = {found.imported for found in IMPORTS if found.imported.startswith("softstack")}
     assert named <= set(FILES)  # those in strings too
 
@@ -110,6 +112,7 @@ def test_parts_form_a_line(name):
             assert (importer, imported) in {
                 ("softstack.__main__", "softstack_command"),
                 ("softstack.lab.sweeps.workers", "softstack_command.forks"),
+                ("softstack.lab.sweeps.workers", "softstack_command.interrupts"),
             }
         else:
             assert PARTS.index(part(imported)) <= PARTS.index(name), f"{importer} imports {imported}"

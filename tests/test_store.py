@@ -200,7 +200,7 @@ def test_what_a_kill_left_is_swept_up(trial, tmp_path):
         ("config.toml", "seed = 3", "seed = 4", "one trial and the result of another"),
         ("config.toml", "buffered = false\n", "", "config.toml is not what was written"),
         ("result.json", '"seed": 3', '"seed": 4', "one trial and the result of another"),
-        ("result.json", '"dev": 0', '"dev": 7', "is not what was written"),
+        ("result.json", '"dev": 0', '"dev": 7', "dev is 7"),
         ("metrics.jsonl", "dev", "div", "is not what was written"),
         (
             "config.toml",

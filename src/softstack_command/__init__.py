@@ -4,16 +4,28 @@ It stands beside the package, and not in it, because importing that imports torc
 Workers import this file, too, as part of the program that started them, so it imports next to nothing.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
+    from softstack_command import interrupts
+
+    _keep_streams()
     try:
-        from softstack_command import app  # needs softstack[lab]
+        with interrupts.at_once():
+            from softstack_command import app  # needs softstack[lab]
     except ModuleNotFoundError as missing:
         print(f"softstack: the command needs {missing.name}: pip install 'softstack[lab]'", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        sys.exit(130)
     app.main(arguments)
+
+
+def _keep_streams() -> None:
+    """What cannot be printed is written out, and what nobody listens to is lost, which is no error."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (for as long as the process lives)
+        elif hasattr(getattr(sys, name), "reconfigure"):
+            getattr(sys, name).reconfigure(errors="backslashreplace")

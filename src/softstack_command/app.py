@@ -3,14 +3,14 @@
 import os
 import sys
 from collections.abc import Sequence
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
 
-from softstack_command import forks
+from softstack_command import forks, interrupts
 
 CLI = "softstack.lab.cli"
 COMMANDS = {  # where it is, and the first line of its docstring
@@ -130,17 +130,24 @@ def run(
     plugin: Annotated[list[Path] | None, Parameter(help=PLUGIN)] = None,
 ) -> None:
     if words and words[0] in COMMANDS:
-        if words[0] in WITH_WORKERS and not any(word.startswith("--engine") for word in words):
-            forks.prepare()
-        import torch  # slow
-
-        from softstack.lab import plugins
-
-        torch.set_num_threads(1)
-        plugins.load_all(plugin or ())
+        with interrupts.at_once():
+            _import(words, plugin or ())
         del app[words[0]]  # its page of help is its docstring, and not the one line
         app.command(f"{CLI}.{COMMANDS[words[0]][0]}", name=words[0])
     app(words, exit_on_error=False, error_console=errors)
+
+
+def _import(words: Sequence[str], plugin: Sequence[Path]) -> None:
+    """All that a command needs, which takes seconds."""
+    if words[0] in WITH_WORKERS and not any(word.startswith("--engine") for word in words):
+        forks.prepare()
+    import torch
+
+    from softstack.lab import plugins
+
+    torch.set_num_threads(1)
+    plugins.load_all(plugin)
+    import_module(f"{CLI}.{COMMANDS[words[0]][0].split(':')[0]}")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -152,19 +159,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
-        errors.print("softstack: stopped; what is finished is kept, run the same command to go on")
-        sys.exit(130)
+        errors.print(interrupts.SENTENCE, soft_wrap=True)
+        sys.exit(interrupts.STOPPED)
     except Exception as error:
         sentence = _sentence(error)
         if sentence is None:
             raise
-        errors.print(f"softstack: {sentence}", markup=False, highlight=False, soft_wrap=True)
+        from softstack.words import shown  # there already
+
+        line = f"softstack: {shown(sentence)}"
+        errors.print(line, markup=False, emoji=False, highlight=False, soft_wrap=True)
         sys.exit(2)
 
 
 def _sentence(error: Exception) -> str | None:
     """What to tell a person; None for a bug."""
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):  # as torch says it
         return "there is not enough memory for sizes as large as these: ask for less"
     if isinstance(error, OSError):
         reason = error.strerror or str(error)

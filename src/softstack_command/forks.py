@@ -1,16 +1,16 @@
 """The process from which local workers are forked: it has imported everything, so that they start at once.
 
-The command starts it before it imports torch itself, so that both import at the same time. This module knows
-no other.
+The command starts it before it imports torch itself, so that both import at the same time. Workers do not
+hear Ctrl-C: the driver does, and ends them.
 """
 
 import multiprocessing
 import os
-import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from multiprocessing import forkserver
+from multiprocessing import forkserver, resource_tracker
+
+from softstack_command.interrupts import deaf
 
 IMPORTED = [
     "distributed",
@@ -22,7 +22,8 @@ IMPORTED = [
 
 def prepare() -> None:
     """Start that process, unless it is there. It ends when this one does."""
-    with one_thread(), _deaf():
+    resource_tracker.ensure_running()  # the server would start it, and hear Ctrl-C from then on
+    with one_thread(), deaf():
         multiprocessing.get_context("forkserver").set_forkserver_preload(IMPORTED)
         forkserver.ensure_running()
 
@@ -39,16 +40,3 @@ def one_thread() -> Iterator[None]:
             del os.environ["OMP_NUM_THREADS"]
         else:
             os.environ["OMP_NUM_THREADS"] = before
-
-
-@contextmanager
-def _deaf() -> Iterator[None]:
-    """Workers do not hear Ctrl-C, which goes to everyone at a terminal: the driver does, and ends them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may set signal handlers
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

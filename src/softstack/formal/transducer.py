@@ -246,8 +246,8 @@ def _check(rule: Rule) -> None:
         raise BadInput(f"{tuple(rule)} writes or pushes a string: give a tuple, ('a',) for a and () for ε")
     if not all([rule.state, rule.next, *rule.write, *rule.push]):
         raise BadInput(f"the rule `{rule}` has ε for a state or beside other symbols: name or remove it")
-    if any("\n" in s for s in (rule.state, rule.read, rule.pop, rule.next, *rule.write, *rule.push)):
-        raise BadInput(f"the rule {tuple(rule)} has a line break in a symbol: rename it")
+    if not all(map(str.isprintable, (rule.state, rule.read, rule.pop, rule.next, *rule.write, *rule.push))):
+        raise BadInput(f"the rule {tuple(rule)} has a symbol that cannot be printed: rename it")
     above = rule.push[1:] if rule.pop == BOTTOM else rule.push
     if BOTTOM in above or (rule.pop == BOTTOM and rule.push[:1] != (BOTTOM,)):
         raise BadInput(f"the rule `{rule}` moves the bottom marker $: write `$ -> $` or `$ -> $ a` and so on")

@@ -75,3 +75,10 @@ def plain(*tensors: Tensor) -> bool:
         and torch._C._functorch.peek_interpreter_stack() is None
         and not torch._C._len_torch_dispatch_stack()
     )
+
+
+def no_tangents(ctx: Any, *tangents: Tensor | None) -> Any:
+    """The jvp of a function that has none."""
+    raise BadInput(
+        "fused kernels have no forward-mode derivatives (torch.func.jvp, jacfwd): use backend='reference'"
+    )

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from softstack.kernels import KERNELS
 from softstack.kernels.backend import LOG
-from softstack.kernels.operators import once, operator, plain
+from softstack.kernels.operators import no_tangents, once, operator, plain
 from softstack.kernels.tensors import New, empty, whole
 from softstack.kernels.tuples import Steps
 
@@ -101,6 +101,7 @@ class Scan(torch.autograd.Function):
     """`softstack::scan` with its gradient."""
 
     generate_vmap_rule = True
+    jvp = staticmethod(no_tangents)
 
     @staticmethod
     def forward(*arguments: Any) -> Any:
@@ -126,6 +127,8 @@ class Scan(torch.autograd.Function):
 class Direct(torch.autograd.Function):
     """The same without torch's dispatcher, which takes longer than a short scan on a GPU. `lengths` may be
     None, and strengths may be checked."""
+
+    jvp = staticmethod(no_tangents)
 
     @staticmethod
     def forward(ctx: Any, *arguments: Any) -> Any:

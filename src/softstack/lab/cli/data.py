@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from softstack.lab.cli.options import Whole, at_least_one, not_negative, whole
+from softstack.lab.cli.options import Whole, at_least_one, seeds, whole
 from softstack.lab.tasks import TASKS, draw, find, shown, source_of
 from softstack.lab.tasks.data import UNSCORED, Split, write_tsv
 from softstack.lab.training.draws import stream
@@ -54,5 +54,5 @@ def sample(
     seed
         the same seed gives the same examples
     """
-    rng = stream(not_negative("--seed", seed), split)
+    rng = stream(seeds(seed)[0], split)
     write_tsv(sys.stdout, draw(find(task), rng, at_least_one("-n", n), split))

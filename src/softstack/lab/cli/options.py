@@ -10,6 +10,7 @@ from softstack.errors import BadInput
 from softstack.lab import plugins
 from softstack.lab.cli.screen import say
 from softstack.lab.runs import store
+from softstack.lab.training.draws import SEEDS
 
 
 def whole(kind: Any, tokens: Sequence[Any]) -> int:
@@ -26,10 +27,11 @@ def at_least_one(name: str, number: int) -> int:
     return number
 
 
-def not_negative(name: str, number: int) -> int:
-    if number < 0:
-        raise BadInput(f"{name} must not be negative; got {number}")
-    return number
+def seeds(first: int, count: int = 1) -> range:
+    """That many from --seed on."""
+    if not 0 <= first <= SEEDS - count:
+        raise BadInput(f"--seed must lie between 0 and {SEEDS - count}; got {first}")
+    return range(first, first + count)
 
 
 def opened(run_dir: Path) -> store.Run:

@@ -152,8 +152,7 @@ def reindex(root: Path = Path("runs"), /) -> None:
         where run directories are
     """
     there, left_out = index.rebuild(root)
-    with index.opened(root, say) as database:
-        for path, reason in index.unreadable(database).items():
-            say(f"{root / path} is left out: {reason}")
-    unread = counted(left_out, "directory", "directories")
+    for path, reason in left_out.items():
+        say(f"{root / path} is left out: {reason}")
+    unread = counted(len(left_out), "directory", "directories")
     print(f"{root / index.FILE}: {counted(there, 'run')}; {unread} cannot be read")

@@ -5,22 +5,25 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
+from softstack.words import shown
+
 MOST_WIDTH = 2000
 
 
 def say(sentence: str) -> None:
     """A sentence beside the output."""
-    errors = Console(stderr=True)
-    errors.print(f"softstack: {sentence}", markup=False, highlight=False, soft_wrap=True)
+    errors = Console(stderr=True, markup=False, emoji=False)
+    errors.print(f"softstack: {shown(sentence)}", highlight=False, soft_wrap=True)
 
 
 def wide() -> Console:
-    """Standard output; wide where it is not a terminal."""
-    return Console(width=None if sys.stdout.isatty() else 200)
+    """Standard output; wide where it is not a terminal. Brackets and colons in names are just that."""
+    return Console(width=None if sys.stdout.isatty() else 200, markup=False, emoji=False)
 
 
 def show(table: Table) -> None:
     """A table on standard output, as wide as it is: no path in it is cut, so that it can be pasted."""
-    screen = Console()
+    screen = Console(markup=False, emoji=False)
     needed = screen.measure(table, options=screen.options.update(width=MOST_WIDTH)).maximum
-    Console(width=max(needed, screen.width if sys.stdout.isatty() else 0)).print(table)
+    width = max(needed, screen.width if sys.stdout.isatty() else 0)
+    Console(width=width, markup=False, emoji=False).print(table)

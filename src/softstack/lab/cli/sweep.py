@@ -16,7 +16,7 @@ from softstack.lab.sweeps import jobs, progress, tally
 from softstack.lab.sweeps import plans as sweeps
 from softstack.lab.sweeps import workers as clusters
 from softstack.lab.sweeps.workers import Engine
-from softstack.words import counted
+from softstack.words import counted, shown
 
 Sinks = Annotated[list[str] | None, Parameter(consume_multiple=True)]
 
@@ -163,7 +163,7 @@ def status(
     for plan in progress.plans(root):
         try:
             standings.append(progress.read(plan))
-        except BadInput as error:
+        except (BadInput, OSError) as error:
             say(f"{plan} is left out: {error}")
     if as_json:
         print(json.dumps([standing._asdict() for standing in standings]))
@@ -174,8 +174,9 @@ def status(
     for now in standings:
         numbers = (now.trials, now.done, now.running, now.failed, now.missing)
         rate = f"{now.rate:.1f} a second" if now.rate else "-"
-        screen.add_row(now.root, now.name, *map(str, numbers), rate, tally.duration(now.seconds_left))
+        counts = map(str, numbers)
+        screen.add_row(shown(now.root), shown(now.name), *counts, rate, tally.duration(now.seconds_left))
     show(screen)
     for standing in standings:
         for path in standing.records:
-            print(f"failed: {path}")
+            print(f"failed: {shown(path)}")

@@ -9,13 +9,15 @@ import docstring_parser
 from cyclopts import Parameter
 
 from softstack.errors import BadInput
-from softstack.lab.cli.options import Whole, at_least_one, not_negative, whole
+from softstack.lab.cli.options import Whole, at_least_one, seeds, whole
 from softstack.lab.cli.screen import say
-from softstack.lab.runs import store
+from softstack.lab.runs import disk, store
 from softstack.lab.sweeps.jobs import train_missing
 from softstack.lab.tasks import sources
 from softstack.lab.training.conditions import Condition
 from softstack.words import counted
+
+MOST_BYTES = 1 << 20  # of a configuration
 
 
 def _options() -> Any:
@@ -110,17 +112,17 @@ def train(
             say(note)
         settings = source.completed(settings)
     condition = Condition.from_dict(settings, str(config) if config else "the command")
-    seeds = range(seed, seed + at_least_one("--trials", trials))
-    not_negative("--seed", seed)
-    trained = train_missing(out, [condition], seeds, "inline")
+    trial_seeds = seeds(seed, at_least_one("--trials", trials))
+    trained = train_missing(out, [condition], trial_seeds, "inline", say=say)
     if not trained:
         say(f"nothing was trained: {counted(trials, 'trial was', 'trials were')} there already")
     elif trained < trials:
         say(f"{counted(trained, 'trial was', 'trials were')} trained, {trials - trained} there already")
-    for trial_seed in seeds:
+    for trial_seed in trial_seeds:
         run = store.load(store.place(out, condition, trial_seed))
         dev, test, epochs = (run.result[name] for name in ("dev", "test", "epochs"))
-        print(f"{run.path}  dev {dev:.1%}  test {test:.1%}  {counted(epochs, 'epoch')}")
+        lost = "  diverged" if run.result.get("diverged") else ""
+        print(f"{run.path}  dev {dev:.1%}  test {test:.1%}  {counted(epochs, 'epoch')}{lost}")
 
 
 def _chosen(task: str | None, files: dict[str, Any]) -> str | dict[str, Any] | None:
@@ -138,6 +140,6 @@ def _chosen(task: str | None, files: dict[str, Any]) -> str | dict[str, Any] | N
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return tomllib.loads(disk.read(path, MOST_BYTES).decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadInput(f'{path} is not TOML ({error}): write lines such as  task = "reversal"') from None

@@ -6,7 +6,6 @@ buffered network has three more: what it took of its input, what it gave to its 
 """
 
 import io
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from torch import Tensor
 from softstack.buffered import BufferedStackRNN
 from softstack.errors import BadInput
 from softstack.lab import tasks
+from softstack.lab.runs.export import plain
 from softstack.lab.tasks.data import UNSCORED, Example, check_symbols, one_hot
 from softstack.lab.training.conditions import TABLE_1, Condition, Network
 from softstack.lab.training.draws import fed
@@ -183,12 +183,6 @@ def as_json(seen: Observed) -> dict[str, Any]:
         "predicted": list(seen.predicted),
         "fed": list(seen.fed),
         "made_at": list(seen.made_at),
-        "output": _plain(seen.output.tolist()),
-        "trace": {name: _plain(values.tolist()) for name, values in seen.trace.tensors().items()},
+        "output": plain(seen.output.tolist()),
+        "trace": {name: plain(values.tolist()) for name, values in seen.trace.tensors().items()},
     }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_plain(part) for part in value]
-    return value if math.isfinite(value) else None

@@ -3,16 +3,24 @@
 import contextlib
 import errno
 import fcntl
+import hashlib
+import json
 import os
+import stat
+import struct
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from io import BufferedReader
 from pathlib import Path
+from typing import Any
 
 from softstack.errors import BadInput
 
 LOCKS = ".locks"
+OWN = getattr(fcntl, "F_OFD_SETLK", None)  # Linux: locks of an open file, and not of a process
+BUSY = (errno.EAGAIN, errno.EACCES)
 
 
 def write(path: Path, content: bytes) -> None:
@@ -53,13 +61,54 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def read(path: Path, most: int) -> bytes:
-    """A file's content, if it is no larger than what can be expected of it."""
-    with path.open("rb") as file:
+@contextlib.contextmanager
+def _opened(path: Path, most: int) -> Iterator[BufferedReader]:
+    """A file that is no larger than what can be expected of it."""
+    with open(path, "rb", opener=_regular) as file:
         size = os.fstat(file.fileno()).st_size
         if size > most:
             raise BadInput(f"{path} has {size} bytes and should have {most} at most: it was damaged")
-        return file.read(most)
+        yield file
+
+
+def read(path: Path, most: int) -> bytes:
+    """A file's content, of `most` bytes at most."""
+    with _opened(path, most) as file:
+        return file.read()
+
+
+def digest_of(path: Path, most: int) -> str:
+    """The SHA-256 of a file of `most` bytes at most, whose content need not fit into memory."""
+    with _opened(path, most) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_json(path: Path, most: int) -> dict[str, Any]:
+    """What a file holds that should be a JSON object, or a sentence on why it does not."""
+    try:
+        return dict(json.loads(read(path, most)))
+    except BadInput:
+        raise
+    except (ValueError, TypeError, RecursionError) as error:
+        raise BadInput(f"{path} cannot be read as a JSON object ({error}): it was damaged") from None
+
+
+def _regular(path: str, flags: int) -> int:
+    """Opens files alone: a pipe would be waited for until somebody writes to it."""
+    handle = os.open(path, flags | os.O_NONBLOCK, 0o666)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise BadInput(f"{path} is not a file: remove it")
+    return handle
+
+
+@contextlib.contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Wait until nobody else holds the lock of this file, and hold it."""
+    with open(path, "ab", opener=_regular) as file:
+        while not lock(file.fileno()):
+            time.sleep(0.01)
+        yield
 
 
 def folders(root: Path) -> Iterator[Path]:
@@ -78,15 +127,15 @@ def folders(root: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def claimed(root: Path, names: Iterable[str]) -> Iterator[None]:
-    """Work under `root` that is this process's alone until it ends, by whatever means.
+    """Work under `root` that is this caller's alone until it ends, by whatever means.
 
-    A name's claim is the lock on one byte of one file, which the system lifts when the process dies. They are
-    POSIX locks: they work over NFS, and a second claim within the same process is no conflict.
+    A name's claim is the lock on one byte of one file, which the system lifts when the process dies. Such
+    locks work over NFS.
     """
     root.mkdir(parents=True, exist_ok=True)
-    with (root / LOCKS).open("ab") as file:
+    with open(root / LOCKS, "ab", opener=_regular) as file:
         for name in names:
-            if not _lock(file.fileno(), name):
+            if not _lock_soon(file.fileno(), _byte(name)):
                 raise BadInput(
                     f"{root / name} is being trained by another softstack at this moment: "
                     "wait until it is done, or give another --out"
@@ -94,33 +143,42 @@ def claimed(root: Path, names: Iterable[str]) -> Iterator[None]:
         yield
 
 
-def _lock(handle: int, name: str, patience: float = 1.0) -> bool:
+def lock(handle: int, byte: int = 0, *, shared: bool = False) -> bool:
+    """Lock one byte of an open file until the file is closed; False where someone else has it locked.
+
+    Where the system has no locks of open files they are the process's: it loses them when it closes the file
+    anywhere, and does not compete with itself.
+    """
+    try:
+        if OWN is None:
+            fcntl.lockf(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB, 1, byte)
+        else:
+            kind = fcntl.F_RDLCK if shared else fcntl.F_WRLCK
+            fcntl.fcntl(handle, OWN, struct.pack("hhqqi", kind, os.SEEK_SET, byte, 1, 0))  # struct flock
+    except OSError as error:
+        if error.errno in BUSY:
+            return False
+        raise
+    return True
+
+
+def _lock_soon(handle: int, byte: int, patience: float = 1.0) -> bool:
     """Try a little longer than `is_claimed` holds on to what it looks at."""
     end = time.monotonic() + patience
-    while True:
-        try:
-            fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _byte(name))
-            return True
-        except OSError as error:
-            if error.errno not in (errno.EAGAIN, errno.EACCES):
-                raise
+    while not lock(handle, byte):
         if time.monotonic() > end:
             return False
         time.sleep(0.05)
+    return True
 
 
 def is_claimed(root: Path, name: str) -> bool:
-    """Whether another process has work of this name in hand."""
+    """Whether work of this name is in anyone's hands."""
     try:
-        with (root / LOCKS).open("rb") as file:
-            fcntl.lockf(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB, 1, _byte(name))
+        with open(root / LOCKS, "rb", opener=_regular) as file:
+            return not lock(file.fileno(), _byte(name), shared=True)
     except FileNotFoundError:
         return False
-    except OSError as error:
-        if error.errno in (errno.EAGAIN, errno.EACCES):
-            return True
-        raise
-    return False
 
 
 def _byte(name: str) -> int:

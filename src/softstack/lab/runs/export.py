@@ -2,9 +2,10 @@
 
 import io
 import json
+import math
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import safetensors.torch
 import torch
@@ -51,9 +52,16 @@ def as_json(run: store.Run, length: int) -> bytes:
         "seed": run.seed,
         "result": run.result,
         "alphabet": task.alphabet,
-        "weights": {name: w.tolist() for name, w in store.network(run).state_dict().items()},
+        "weights": {name: plain(w.tolist()) for name, w in store.network(run).state_dict().items()},
     }
     return json.dumps(content, indent=1).encode() + b"\n"
+
+
+def plain(value: Any) -> Any:
+    """A number, or nested lists of them, for JSON: null where one is infinite or none at all."""
+    if isinstance(value, list):
+        return [plain(part) for part in value]
+    return value if math.isfinite(value) else None
 
 
 class Format(NamedTuple):

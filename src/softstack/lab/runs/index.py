@@ -1,11 +1,13 @@
 """ROOT/index.sqlite: what the run directories hold, in a form that can be asked. It only mirrors them.
 
 Only who asks writes it, so that no run depends on it. It is brought up to date before each question, and made
-anew where it cannot be read.
+anew where it cannot be read. Who has it open holds the lock of a file beside it: a database that is replaced
+while others have it open would be damaged, or look empty.
 """
 
 import contextlib
 import os
+import shutil
 import sqlite3
 import tempfile
 import zlib
@@ -18,15 +20,19 @@ from softstack.errors import BadInput, unknown
 from softstack.lab import plugins
 from softstack.lab.runs import disk, store, where
 from softstack.lab.training.conditions import NUMERICS, Condition
+from softstack.words import shown
 
 FILE = "index.sqlite"
+LOCK = ".index-lock"
+BESIDE = ".index-new-"  # where one is made anew
 COLUMNS: dict[str, type] = {
     "condition": str,
     "seed": int,
     "dev": float,
     "test": float,
     "epochs": int,
-    "dev_loss": float,  # empty where it was not written down, as in softstack 0.1
+    "dev_loss": float,  # empty where it was not written down, as in softstack 0.1, and where it is no number
+    "diverged": bool,
     **{field.name: field.type for field in fields(Condition) if isinstance(field.type, type)},
     "numerics": int,
     "seconds": float,
@@ -54,15 +60,25 @@ def places(root: Path) -> Iterator[tuple[str, str]]:
             runs = [e for e in entries if e.name.startswith("seed-") and e.name[5:].isdigit()]
             for entry in sorted(runs, key=lambda entry: entry.name):
                 if entry.is_dir(follow_symlinks=False):
-                    about = entry.stat()
-                    with contextlib.suppress(OSError):
-                        about = os.stat(os.path.join(entry.path, "result.json"))
-                    stamp = f"{about.st_ino} {about.st_mtime_ns} {about.st_size}"
-                    yield str((folder / entry.name).relative_to(root)), stamp
+                    yield str((folder / entry.name).relative_to(root)), _stamp(entry.path)
+
+
+def _stamp(path: str) -> str:
+    """Whoever writes to a file changes the time of its last change, whatever else they set back."""
+    parts = []
+    for name in store.FILES:
+        try:
+            about = os.stat(os.path.join(path, name))
+            parts.append(f"{about.st_ino} {about.st_ctime_ns} {about.st_size}")
+        except OSError:
+            parts.append("-")
+    return ", ".join(parts)
 
 
 def row(root: Path, path: str) -> Row:
     """What is asked of a run. One that needs a plugin is listed without it: it says all of this by itself."""
+    if not path.isprintable():
+        raise BadInput("its name has characters that cannot be printed: rename it")
     try:
         run = store.load(root / path)
         facts = {**run.result, **asdict(run.condition)}  # both have restarts: those of the result are a list
@@ -73,12 +89,13 @@ def row(root: Path, path: str) -> Row:
     return {
         **{name: facts[name] for name in ("seed", "dev", "test", "epochs")},
         "dev_loss": facts.get("dev_loss"),
+        "diverged": facts.get("diverged", False),
         **{field.name: facts[field.name] for field in fields(Condition)},
         "condition": path.split("/")[-2],
         "numerics": NUMERICS,
         "seconds": float(source["seconds"]),
-        "commit": str(source["commit"]),
-        "device": str(source["device"]),
+        "commit": shown(str(source["commit"])),
+        "device": shown(str(source["device"])),
         "path": path,
     }
 
@@ -98,8 +115,12 @@ def refresh(root: Path, database: sqlite3.Connection) -> None:
                     values = {**row(root, path), "stamp": stamp}
                     marks, names = ", ".join("?" * len(values)), ", ".join(f'"{name}"' for name in values)
                     database.execute(f"INSERT INTO runs ({names}) VALUES ({marks})", tuple(values.values()))
-                except (KeyError, ValueError, TypeError, OverflowError, OSError) as error:  # BadInput too
-                    database.execute("INSERT INTO unreadable VALUES (?, ?, ?)", (path, str(error), stamp))
+                except sqlite3.OperationalError:
+                    raise  # the disk is full, or the index damaged
+                except Exception as error:  # whatever one directory holds, the others are listed
+                    reason = str(error) or type(error).__name__
+                    line = (shown(path), shown(reason), stamp)
+                    database.execute("INSERT OR REPLACE INTO unreadable VALUES (?, ?, ?)", line)
 
 
 def connected(place: Path | str) -> sqlite3.Connection:
@@ -124,47 +145,53 @@ def connected(place: Path | str) -> sqlite3.Connection:
 def opened(root: Path, say: Callable[[str], None]) -> Iterator[sqlite3.Connection]:
     """The index of a root, up to date. Where the root takes no file it is made in memory."""
     _check(root)
-    with contextlib.closing(_usable(root, say)) as database:
-        yield database
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(disk.alone(root / LOCK))
+            database = _usable(root, say)
+        except (sqlite3.Error, OSError) as error:
+            if os.access(root, os.W_OK):
+                say(f"{root / FILE} cannot be written ({error}): the run directories are read for this once")
+            database = connected(":memory:")
+            refresh(root, database)
+        yield stack.enter_context(contextlib.closing(database))
 
 
 def _usable(root: Path, say: Callable[[str], None]) -> sqlite3.Connection:
-    if not os.access(root, os.W_OK):
-        return _in_memory(root)
     try:
         database = connected(root / FILE)
         refresh(root, database)
         return database
     except sqlite3.Error as error:
         say(f"{root / FILE} cannot be used ({error}): it is made anew from the run directories")
-    try:
-        rebuild(root)
-        return connected(root / FILE)
-    except (sqlite3.Error, OSError) as error:
-        say(f"{root / FILE} cannot be written ({error}): the run directories are read for this once")
-        return _in_memory(root)
+    _make_anew(root)
+    return connected(root / FILE)
 
 
-def _in_memory(root: Path) -> sqlite3.Connection:
-    database = connected(":memory:")
-    refresh(root, database)
-    return database
-
-
-def rebuild(root: Path) -> tuple[int, int]:
-    """Make the index anew from the run directories alone: how many can be read, and how many cannot."""
+def rebuild(root: Path) -> tuple[int, dict[str, str]]:
+    """Make the index anew from the run directories alone: how many can be read, and which cannot, and why."""
     _check(root)
-    with tempfile.TemporaryDirectory(prefix=".index-", dir=root) as folder:
+    with disk.alone(root / LOCK):
+        try:
+            _make_anew(root)
+        except sqlite3.Error as error:
+            raise BadInput(f"{root / FILE} cannot be written ({error}): it is as it was") from None
+        with contextlib.closing(connected(root / FILE)) as database:
+            (there,) = database.execute("SELECT COUNT(*) FROM runs").fetchone()
+            return there, unreadable(database)
+
+
+def _make_anew(root: Path) -> None:
+    """Beside the old one, which it then replaces. Only for who holds the lock."""
+    for left in root.glob(f"{BESIDE}*"):  # by a kill
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=BESIDE, dir=root) as folder:
         fresh = Path(folder) / FILE
         with contextlib.closing(connected(fresh)) as database:
             refresh(root, database)
-            counts = [
-                database.execute(f"SELECT COUNT(*) FROM {t}").fetchone()[0] for t in ("runs", "unreadable")
-            ]
-        for name in (FILE, f"{FILE}-journal", f"{FILE}-wal"):  # an old journal must not meet a new index
+        for name in (f"{FILE}-journal", f"{FILE}-wal"):  # an old journal must not meet a new index
             (root / name).unlink(missing_ok=True)
-        fresh.rename(root / FILE)
-    return counts[0], counts[1]
+        fresh.replace(root / FILE)
 
 
 def _check(root: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from softstack.errors import BadInput
 from softstack.lab.runs.index import COLUMNS
+from softstack.words import shown
 
 Row = dict[str, Any]
 
@@ -58,5 +59,5 @@ def told_apart(rows: Sequence[Row]) -> list[str]:
 
 def text(name: str, value: Any) -> str:
     if name == "task" and "\n" in value:  # of a grammar or a machine
-        return f"{value.splitlines()[0]} ..."
-    return f"{value:.2%}" if name in ("dev", "test") else f"{value}"
+        value = f"{value.splitlines()[0]} ..."
+    return f"{value:.2%}" if name in ("dev", "test") else shown(f"{value}")

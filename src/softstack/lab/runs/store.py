@@ -19,14 +19,12 @@ A trial is known by its condition and its seed, and is looked for under every na
 condition may have. What softstack 0.1 wrote is read as well: it has a trainer.safetensors in every run.
 """
 
-import contextlib
-import hashlib
 import json
+import math
 import os
 import shutil
 import tempfile
-import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,18 +36,17 @@ import softstack
 from softstack.errors import BadInput, unknown
 from softstack.lab import plugins
 from softstack.lab.runs import copies, weights
-from softstack.lab.runs.disk import read, sync
+from softstack.lab.runs.contents import FILES as FILES
+from softstack.lab.runs.contents import HASHED as HASHED
+from softstack.lab.runs.contents import MOST_LINE, MOST_METRICS, MOST_WEIGHTS, result_of, sentences, whole
+from softstack.lab.runs.contents import digest as digest
+from softstack.lab.runs.disk import sync
 from softstack.lab.runs.disk import write as write
 from softstack.lab.runs.versions import provenance as provenance
 from softstack.lab.training.conditions import NUMERICS, Condition, Network
 from softstack.lab.training.epochs import Epoch
 from softstack.lab.training.train import Trial
 
-HASHED = ("config.toml", "metrics.jsonl", "model.safetensors")
-FILES = (*HASHED, "result.json", "provenance.json")
-MOST_TEXT = 64 * 1024  # bytes of a file of text whose length does not depend on the epochs
-MOST_LINE = 256  # bytes of metrics.jsonl for each epoch
-MOST_METRICS, MOST_WEIGHTS = 2**20, 2**28  # bytes, where the condition is not looked into
 Files = dict[str, bytes]  # what a directory holds, by name
 
 
@@ -164,8 +161,9 @@ def files(trial: Trial) -> Files:
         "epochs": len(trial.epochs),
         "dev": trial.dev,
         "test": trial.test,
-        "dev_loss": trial.dev_loss,
+        "dev_loss": _loss(trial.dev_loss),
         **_restarts(trial),
+        **({"diverged": True} if trial.diverged else {}),
         "sha256": {name: digest(content) for name, content in hashed.items()},
     }
     c = trial.condition
@@ -178,11 +176,13 @@ def _restarts(trial: Trial) -> dict[str, Any]:
     """Every network that the trial's was chosen from, so that the choice can be audited."""
     if not trial.restarts:
         return {}
-    return {"restart": trial.restart, "restarts": [restart._asdict() for restart in trial.restarts]}
+    listed = [{**restart._asdict(), "dev_loss": _loss(restart.dev_loss)} for restart in trial.restarts]
+    return {"restart": trial.restart, "restarts": listed}
 
 
-def digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+def _loss(value: float) -> float | None:
+    """JSON has no number for the loss of a network that diverged."""
+    return value if math.isfinite(value) else None
 
 
 def config(condition: Condition, seed: int) -> bytes:
@@ -194,7 +194,7 @@ def config(condition: Condition, seed: int) -> bytes:
 
 
 def metrics(epochs: Sequence[Epoch]) -> bytes:
-    lines = [{"epoch": n, "loss": epoch.loss, "dev": epoch.dev} for n, epoch in enumerate(epochs, 1)]
+    lines = [{"epoch": n, "loss": _loss(epoch.loss), "dev": epoch.dev} for n, epoch in enumerate(epochs, 1)]
     return "".join(json.dumps(line) + "\n" for line in lines).encode()
 
 
@@ -204,8 +204,8 @@ def _json(content: Any) -> bytes:
 
 def load(path: Path) -> Run:
     """Read a run directory back, or say in a sentence what is wrong with it."""
-    with _sentences(path):
-        files = _whole(path)
+    with sentences(path):
+        files = whole(path)
         copies.recall(str(files.values["task"]), (path, path.absolute().parent))
         plugins.require(files.values, files.provenance.get("plugins", ()), str(path))
         condition = Condition.from_dict(files.values, str(path / "config.toml"))
@@ -214,8 +214,8 @@ def load(path: Path) -> Run:
                 f"{path} was trained on version {files.task_version} of {condition.task} and this softstack "
                 f"has {condition.task_version}: train it again with this one"
             )
-        most = MOST_LINE * condition.most_epochs, weights.most_bytes(condition)
-        result, epochs = _result(path, files, condition.names, *most)
+        most = min(MOST_METRICS, MOST_LINE * condition.most_epochs), weights.most_bytes(condition)
+        result, epochs = result_of(path, files, condition.names, *most)
         return Run(path, condition, files.seed, result, epochs, files.provenance)
 
 
@@ -224,8 +224,8 @@ def listed(path: Path) -> dict[str, Any]:
 
     It needs no plugin, because the condition is not looked into.
     """
-    with _sentences(path):
-        files = _whole(path)
+    with sentences(path):
+        files = whole(path)
         kinds: dict[str, Any] = {field.name: field.type for field in fields(Condition)}
         condition = {field.name: field.default for field in fields(Condition)}
         for name, value in files.values.items():
@@ -234,78 +234,8 @@ def listed(path: Path) -> dict[str, Any]:
             if type(value) is not kinds[name] and (type(value), kinds[name]) != (int, float):
                 raise TypeError(f"{name} is {value!r}")
             condition[name] = kinds[name](value)
-        result, _ = _result(path, files, None, MOST_METRICS, MOST_WEIGHTS)
+        result, _ = result_of(path, files, None, MOST_METRICS, MOST_WEIGHTS)
         return {**result, **condition, "provenance": files.provenance}
-
-
-@contextlib.contextmanager
-def _sentences(path: Path) -> Iterator[None]:
-    """What is wrong with a directory is said in a sentence."""
-    try:
-        yield
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        if isinstance(error, BadInput):
-            raise
-        raise BadInput(f"{path} cannot be read ({error}): it was damaged, train it again") from None
-
-
-class _About(NamedTuple):
-    """What the small files of a run directory hold."""
-
-    config: bytes
-    seed: int
-    values: dict[str, Any]  # of the condition
-    task_version: int
-    provenance: dict[str, Any]
-
-
-def _whole(path: Path) -> _About:
-    if not path.is_dir():
-        raise BadInput(f"{path} is not a run directory: `softstack train` and `softstack table` make them")
-    missing = [name for name in FILES if not (path / name).is_file()]
-    if missing:
-        raise BadInput(
-            f"{path} is not a whole run directory, {', '.join(missing)} missing: "
-            "name the directory of one trial (.../seed-0), or train it again"
-        )
-    config = read(path / "config.toml", MOST_TEXT)
-    about = tomllib.loads(config.decode())
-    numerics, seed, values = about["numerics"], about["seed"], dict(about["condition"])
-    if numerics != NUMERICS:
-        raise BadInput(
-            f"{path} was made by version {numerics} of the numerics and this softstack has {NUMERICS}: "
-            "train it again with this one"
-        )
-    if "task" not in values:
-        raise KeyError("task")
-    source = dict(json.loads(read(path / "provenance.json", MOST_TEXT)))
-    return _About(config, seed, values, about.get("task_version", 1), source)
-
-
-def _result(
-    path: Path, files: _About, names: Sequence[str] | None, most_metrics: int, most_weights: int
-) -> tuple[dict[str, Any], list[Epoch]]:
-    """Result and epochs, once every file is what was written; `names` are those of the condition."""
-    result = json.loads(read(path / "result.json", MOST_TEXT))
-    sums = dict(result.pop("sha256"))
-    seed, named = files.seed, names is None or result["condition"] in names
-    if not named or result["seed"] != seed or not 0 <= seed == int(seed):
-        raise BadInput(
-            f"{path} holds the configuration of one trial and the result of another: train it again"
-        )
-    contents = {
-        "config.toml": files.config,
-        "metrics.jsonl": read(path / "metrics.jsonl", most_metrics),
-        "model.safetensors": read(path / "model.safetensors", most_weights),
-    }
-    for name in HASHED:
-        if digest(contents[name]) != sums[name]:
-            raise BadInput(f"{path / name} is not what was written: it was damaged, train it again")
-    lines = [json.loads(line) for line in contents["metrics.jsonl"].decode().splitlines()]
-    epochs = [Epoch(line["loss"], line["dev"]) for line in lines]
-    if len(epochs) != result["epochs"] or not all(0 <= result[split] <= 1 for split in ("dev", "test")):
-        raise BadInput(f"{path / 'result.json'} is not what was written: it was damaged, train it again")
-    return result, epochs
 
 
 def network(run: Run) -> Network:

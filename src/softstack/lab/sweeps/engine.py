@@ -7,7 +7,6 @@ death is known to be that block's fault. A block that kills three workers has fa
 
 import asyncio
 import errno
-import fcntl
 import math
 import os
 import queue
@@ -25,9 +24,9 @@ from typing import Any, NamedTuple
 
 from softstack.errors import BadInput
 from softstack.lab import plugins
-from softstack.lab.runs import store
+from softstack.lab.runs import disk, store
 from softstack.lab.sweeps import workers
-from softstack.lab.sweeps.units import Unit, begun_trials, device, parts, work
+from softstack.lab.sweeps.units import Unit, Work, begun_trials, device, parts, work
 from softstack.lab.sweeps.workers import Engine
 from softstack.lab.tasks import collection
 from softstack.lab.training import checkpoints
@@ -39,10 +38,12 @@ FATAL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # the run root takes no more:
 
 
 class Done(NamedTuple):
-    """A block whose trials are in their directories, and the seconds that their training took."""
+    """A block whose trials are in their directories, the seconds that their training took, and the seeds of
+    those that diverged."""
 
     unit: Unit
     seconds: float
+    diverged: tuple[int, ...] = ()
 
 
 class Failure(NamedTuple):
@@ -69,9 +70,8 @@ def run(
         for unit in units:
             for part in parts(root, unit):
                 begun = begun_trials(root, part)
-                trials, seconds = work(part, begun, root, engine.every, partial(progress, part), device())
-                store.put(root, part.condition, trials)
-                yield Done(part, seconds)
+                done = work(part, begun, root, engine.every, partial(progress, part), device())
+                yield _put(root, part, done)
     elif units:
         yield from _distributed(units, engine, root, progress, say)
 
@@ -79,7 +79,7 @@ def run(
 def _remote(
     number: int, unit: Unit, begun: list[bytes], root: str, token: str, every: float,
     sent: list[plugins.Source], examples: str | None,
-) -> tuple[dict[int, store.Files], float]:  # fmt: skip
+) -> Work:  # fmt: skip
     """What a worker does. By a file that the driver put there it knows whether it sees the run root."""
     from distributed import get_worker
 
@@ -105,13 +105,13 @@ def _token(token: str) -> str:
 def _shared(root: Path) -> Iterator[str]:
     """A file by which workers can tell that they see the same run root. Its lock goes with the driver."""
     for left in root.glob(_token("*")):
-        with suppress(OSError), left.open("r+") as file:  # locked by a driver that lives
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            left.unlink(missing_ok=True)
+        with suppress(OSError), left.open("r+") as file:
+            if disk.lock(file.fileno()):  # the driver that had it is gone
+                left.unlink(missing_ok=True)
     token = uuid.uuid4().hex
     path = root / _token(token)
     with path.open("x") as file:
-        fcntl.lockf(file, fcntl.LOCK_EX)
+        disk.lock(file.fileno())
         try:
             yield token
         finally:
@@ -191,8 +191,8 @@ def _dispatch(
         for worker in alive - shunned - {attempt.worker for attempt in running.values()}:
             if saving and waiting and waiting[0].log:
                 break  # what killed a worker once must not take finished trials with another
-            task, done = _next(waiting, root)
-            yield from done
+            task, done_before = _next(waiting, root)
+            yield from done_before
             if task is None:
                 break
             number += 1
@@ -206,11 +206,11 @@ def _dispatch(
         except queue.Empty:
             continue
         if isinstance(news, futures.Future):
-            attempt, seconds = saving.pop(key), news.result()
-            if seconds is None:
+            attempt, done = saving.pop(key), news.result()
+            if done is None:
                 yield from ended(attempt, "the worker died before it handed its trials over")
             else:
-                yield Done(attempt.part, seconds)
+                yield done
             continue
         attempt_or_none = running.get(key)
         if attempt_or_none is None:
@@ -256,17 +256,22 @@ def _submit(client: Any, number: int, unit: Unit, worker: str, engine: Engine, r
     )  # fmt: skip
 
 
-def _save(attempt: _Attempt, root: Path) -> float | None:
-    """Write what a worker trained: the seconds that it took; None if it is gone, and all with it."""
+def _put(root: Path, unit: Unit, done: Work) -> Done:
+    """Write what was trained."""
+    store.put(root, unit.condition, done.trials)
+    return Done(unit, done.seconds, done.diverged)
+
+
+def _save(attempt: _Attempt, root: Path) -> Done | None:
+    """Fetch and write what a worker trained; None if it is gone, and all with it."""
     from distributed.scheduler import KilledWorker
 
     try:
-        trials, seconds = attempt.future.result(timeout=60)
+        done: Work = attempt.future.result(timeout=60)
     except (KilledWorker, futures.CancelledError, asyncio.CancelledError, TimeoutError, OSError):
         attempt.future.cancel()
         return None
-    store.put(root, attempt.part.condition, trials)
-    return float(seconds)
+    return _put(root, attempt.part, done)
 
 
 def _error(

@@ -79,9 +79,9 @@ def run_sweep(
         _tell_of_damage(root, left, say)
         for condition in concerned:
             copies.keep(root, store.folders(root, condition)[0].name, condition.task)
-        plan = root / PLANS / plan_name(sweep)
+        plan = root / PLANS / f"{plan_name(sweep)}.toml"
         plan.parent.mkdir(exist_ok=True)
-        disk.write(plan.with_suffix(".toml"), plans.dumps(sweep))
+        disk.write(plan, plans.dumps(sweep))
         count = sum(map(len, left.values()))
         counts = tally.Tally(sweep.trials, sweep.trials - count)
         failed = []
@@ -96,10 +96,20 @@ def run_sweep(
                 show()
                 if isinstance(ended, Failure):
                     failed.append(record(root, ended))
-                elif sink:
+                    continue
+                for seed in ended.diverged:
+                    say(_lost(store.place(root, ended.unit.condition, seed)))
+                if sink:
                     for seed in ended.unit.seeds:
                         sink(store.load(store.place(root, ended.unit.condition, seed)))
         return Outcome(counts.trained, failed, counts.seconds, counts.work)
+
+
+def _lost(path: Path) -> str:
+    return (
+        f"{path} diverged and was stopped: it no longer computes numbers; a lower learning_rate or a "
+        "gradient_clip may help"
+    )
 
 
 def _refuse_other_plugins(root: Path, sweep: Sweep) -> None:

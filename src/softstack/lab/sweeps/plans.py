@@ -35,6 +35,7 @@ from softstack.lab.runs import copies
 from softstack.lab.runs.disk import read
 from softstack.lab.tasks import sources
 from softstack.lab.training.conditions import Condition
+from softstack.lab.training.draws import SEEDS
 
 KEYS = ("seeds", "condition", "product", "random", "sobol", "slurm")
 KINDS: dict[str, Any] = {field.name: field.type for field in fields(Condition)}
@@ -136,13 +137,14 @@ def _seeds(value: Any, source: str) -> tuple[int, ...]:
     span = {"first": 0, "count": value} if type(value) is int else value
     if isinstance(span, dict) and {"count"} <= set(span) <= {"first", "count"}:
         first, count = span.get("first", 0), span["count"]
-        if type(first) is int and type(count) is int and first >= 0 and 0 < count <= MOST_TRIALS:
-            return tuple(range(first, first + count))
-    elif _is_list(value) and all(type(seed) is int and seed >= 0 for seed in value):
-        return tuple(dict.fromkeys(value))
+        if type(first) is int and type(count) is int and 0 < count <= MOST_TRIALS:
+            value = range(first, first + count)
+    listed = value if isinstance(value, range | list) else ()
+    if listed and all(type(seed) is int and 0 <= seed < SEEDS for seed in listed):
+        return tuple(dict.fromkeys(listed))
     raise BadInput(
-        f"seeds in {source} must be how many (at most {MOST_TRIALS}), a list of whole numbers from 0 on, or "
-        f"{{first = 100, count = 20}}; got {value!r:.80}"
+        f"seeds in {source} must be how many (at most {MOST_TRIALS}), a list of whole numbers from 0 to "
+        f"{SEEDS - 1}, or {{first = 100, count = 20}}; got {value!r:.80}"
     )
 
 

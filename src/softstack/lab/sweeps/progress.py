@@ -1,10 +1,12 @@
 """How far sweeps are, as anyone can see who sees the run root."""
 
-import json
+import math
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from softstack.errors import BadInput
 from softstack.lab.runs import disk, store
 from softstack.lab.sweeps import jobs
 from softstack.lab.sweeps import plans as sweep_plans
@@ -33,6 +35,8 @@ def plans(root: Path) -> list[Path]:
 def read(plan: Path) -> Standing:
     """A sweep runs if its driver holds its claim, whatever any clock says."""
     root = plan.parent.parent
+    if not re.search("-[0-9a-f]{8}$", plan.stem):
+        raise BadInput("it is not the plan of a sweep that was started here")
     sweep = sweep_plans.load(plan, root)
     done = {
         (condition.name, seed)
@@ -43,15 +47,16 @@ def read(plan: Path) -> Standing:
     failed: dict[Path, set[tuple[str, int]]] = {}
     for condition in sweep.conditions:
         for path in jobs.records(root, condition):
-            with suppress(ValueError, KeyError, TypeError):
-                seeds = {int(seed) for seed in json.loads(disk.read(path, 1 << 20))["seeds"]}
+            with suppress(OSError, ValueError, KeyError, TypeError, OverflowError):
+                seeds = {int(seed) for seed in disk.read_json(path, 1 << 20)["seeds"]}
                 failed[path] = {(condition.name, seed) for seed in seeds & set(sweep.seeds)} - done
     count = len(set().union(*failed.values()))
     live: dict[str, Any] = {}
     if disk.is_claimed(root, f"{jobs.PLANS}/{plan.stem}"):
         live = {"running": 0}
-        with suppress(OSError, ValueError):
-            live |= dict(json.loads(disk.read(plan.with_suffix(".json"), 1 << 20)))
+        with suppress(OSError, BadInput):
+            said = disk.read_json(plan.with_suffix(".json"), 1 << 20)
+            live |= {key: value for key, value in said.items() if _is_number(value)}
     return Standing(
         plan.stem,
         sweep.trials,
@@ -64,3 +69,7 @@ def read(plan: Path) -> Standing:
         [str(path) for path, trials in failed.items() if trials],
         str(root),
     )
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)

@@ -19,6 +19,14 @@ class Unit(NamedTuple):
     seeds: tuple[int, ...]
 
 
+class Work(NamedTuple):
+    """A block that was trained."""
+
+    trials: dict[int, store.Files]  # what their directories should hold, by seed
+    seconds: float  # that it took
+    diverged: tuple[int, ...]  # seeds of those that no longer compute numbers
+
+
 def device(name: Any = 0) -> str:
     """The CPU, or the GPU of the worker of this name: workers are numbered."""
     if not torch.cuda.is_available():
@@ -49,10 +57,11 @@ def work(
     every: float,
     report: Report,
     where: str,
-) -> tuple[dict[int, store.Files], float]:
-    """Train a block: what the directories of its trials should hold, by seed, and the seconds that it took.
-    With a root, trials that are not finished yet are kept there."""
+) -> Work:
+    """Train a block. With a root, trials that are not finished yet are kept there."""
     began = time.perf_counter()
     keep = partial(unfinished.keep, root, unit.condition) if root else None
     trials = train(*unit, where, report, begun=begun, keep=keep, every=every)
-    return {trial.seed: store.files(trial) for trial in trials}, time.perf_counter() - began
+    files = {trial.seed: store.files(trial) for trial in trials}
+    diverged = tuple(trial.seed for trial in trials if trial.diverged)
+    return Work(files, time.perf_counter() - began, diverged)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from softstack.errors import BadInput, unknown
 from softstack_command.forks import one_thread, prepare
+from softstack_command.interrupts import unbroken
 
 SLURM = {"cores": 1, "processes": 1, "memory": "4GB", "walltime": "01:00:00"}
 SLURM_KEYS = (
@@ -97,8 +98,8 @@ def client(engine: Engine, most: int) -> Iterator[Any]:
     """A client of the cluster asked for; ours is started and ended. There is work for `most` workers."""
     from distributed.utils import silence_logging_cmgr
 
-    kind = engine.where.split(":")[0]
-    with silence_logging_cmgr("CRITICAL"), CLUSTERS[kind](engine, most) as connected:  # we say it ourselves
+    cluster = CLUSTERS[engine.where.split(":")[0]](engine, most)
+    with silence_logging_cmgr("CRITICAL"), unbroken(cluster) as connected:  # we say it ourselves
         yield connected
 
 

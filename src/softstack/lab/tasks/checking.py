@@ -55,6 +55,8 @@ def _check_symbols(symbols: Any, what: str) -> None:
                 f"{what} has the symbol {symbol!r}: a symbol may not be empty or have a space in it, because "
                 "spaces stand between symbols in files and on the command line"
             )
+        if not symbol.isprintable():
+            raise BadInput(f"{what} has the symbol {symbol!r}, which cannot be printed: give it another name")
     if len(set(symbols)) < len(symbols):
         raise BadInput(f"{what} has a symbol twice; got {symbols!r}")
 

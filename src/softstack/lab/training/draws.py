@@ -15,6 +15,7 @@ from softstack.lab.tasks import Task
 from softstack.lab.tasks.data import SPLITS, Dataset, Example, Split, encode
 from softstack.lab.training.conditions import Condition, Network, build
 
+SEEDS = 2**63  # there are as many: each fits into the index of runs
 STREAMS = ("train", "dev", "test", "init", "order", "noise")
 
 

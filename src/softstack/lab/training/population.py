@@ -77,10 +77,15 @@ def tested(network: Network, parameters: Parameters, x: Tensor, letters: int) ->
 
 
 def accuracies(network: Network, parameters: Parameters, data: Dataset, letters: int) -> Tensor:
-    """(P,): right positions over scored positions, the argmax taken over the whole alphabet."""
-    y = tested(network, parameters, data.x, letters).argmax(-1)  # (P, n, T)
-    right = ((y == data.y) & data.mask).sum((1, 2))
+    """(P,): right positions over scored positions."""
+    right = correct(tested(network, parameters, data.x, letters), data).sum((1, 2))
     return right.double() / data.mask.sum((1, 2))
+
+
+def correct(y: Tensor, data: Dataset) -> Tensor:
+    """Where y (..., T, K) is scored and right, the argmax taken over the whole alphabet. What is not a number
+    is no answer."""
+    return (y.argmax(-1) == data.y) & ~y.isnan().any(-1) & data.mask
 
 
 def losses(network: Network, parameters: Parameters, data: Dataset, letters: int) -> list[float]:
@@ -189,6 +194,11 @@ class Population:
     def dev_losses(self) -> list[float]:
         """What restarts are chosen by."""
         return losses(self.network, self.parameters, self.data["dev"], self.letters)
+
+    def diverged(self) -> list[bool]:
+        """Of each trial whether its weights are no longer numbers: no step brings them back."""
+        lost: list[bool] = (~self.optimiser.vectors.isfinite().all(1)).tolist()
+        return lost
 
     def weights(self, place: int) -> dict[str, Tensor]:
         return {name: p[place].detach().clone() for name, p in self.parameters.items()}

@@ -11,7 +11,7 @@ from softstack.lab.tasks.data import Dataset, Example, Split
 from softstack.lab.tasks.metrics import METRICS, Answers
 from softstack.lab.training.conditions import Condition, Network
 from softstack.lab.training.draws import encoded, padded_alike
-from softstack.lab.training.population import tested
+from softstack.lab.training.population import correct, tested
 
 
 def answers(
@@ -40,7 +40,7 @@ def _answers(
 
 def compared(task: tasks.Task, strings: Sequence[Example], data: Dataset, y: Tensor) -> Answers:
     """Outputs y (n, T, K) beside what is right."""
-    right = (y.argmax(-1) == data.y) & data.mask
+    right = correct(y, data)
     wrong_so_far = (data.mask & ~right).cumsum(1)
     surprise = cross_entropy(y.movedim(-1, 1), data.y, reduction="none") * data.mask
     bounds = tasks.bounds_of(task, [example.input for example in strings])

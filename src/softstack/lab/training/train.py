@@ -34,6 +34,7 @@ class Trial(NamedTuple):
     dev_loss: float  # mean cross-entropy of a scored position of the dev strings, after the last epoch
     restart: int = 0  # which of its networks it is: the one of the lowest dev loss
     restarts: tuple["Restart", ...] = ()  # all of them, if there is more than one
+    diverged: bool = False  # whether it stopped because its weights or its loss are no longer numbers
 
 
 class Restart(NamedTuple):
@@ -52,6 +53,7 @@ class Ended(NamedTuple):
     dev_loss: float
     seconds: float
     dropped: bool  # on the way, for others were better
+    diverged: bool
 
 
 def train(
@@ -79,17 +81,22 @@ def train(
             train_epoch(population, steps)
             done = len(population.histories[0])
             stays = []
-            ends = [over(history, condition) for history in population.histories]
+            lost = population.diverged()
+            ends = [
+                over(history, condition) or diverged
+                for history, diverged in zip(population.histories, lost, strict=True)
+            ]
             dev_losses = population.dev_losses() if any(ends) or done in halvings(condition) else []
             dropped = halved(population, dev_losses)
             for place, (member, history) in enumerate(
                 zip(population.members, population.histories, strict=True)
             ):
                 if ends[place] or place in dropped:
-                    seconds = time.perf_counter() - began
+                    seconds, dev_loss = time.perf_counter() - began, dev_losses[place]
                     ended[member] = Ended(
-                        population.weights(place), history, dev_losses[place], seconds, place in dropped
-                    )
+                        population.weights(place), history, dev_loss, seconds, place in dropped,
+                        lost[place] or not math.isfinite(dev_loss),
+                    )  # fmt: skip
                 else:
                     stays.append(place)
             if len(stays) < len(population.members):
@@ -108,11 +115,11 @@ def train(
     for seed, restart, winner, test in zip(seeds, chosen, winners, tests, strict=True):
         rivals = [ended[Member(seed, r)] for r in range(condition.restarts)]
         restarts = tuple(Restart(r.dev_loss, r.epochs[-1].dev, len(r.epochs)) for r in rivals)
-        weights, epochs, dev_loss, seconds, _ = winner
+        weights, epochs, dev_loss, seconds, _, diverged = winner
         trials.append(
             Trial(
                 condition, seed, epochs, epochs[-1].dev, test, weights, seconds, dev_loss, restart,
-                restarts if len(restarts) > 1 else (),
+                restarts if len(restarts) > 1 else (), diverged,
             )
         )  # fmt: skip
     return trials

@@ -1,0 +1,157 @@
+"""Bad input and bad moments: a sentence and an exit code, and no traceback."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+import softstack as ss
+from softstack.errors import BadInput
+from softstack_command import interrupts
+
+FEW = ("--train-size", "20", "--dev-size", "5", "--test-size", "5", "--max-epochs", "1")
+COMMAND = [sys.executable, "-c", "import softstack_command; softstack_command.main()"]  # as it is installed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("train", "--config", "deep.toml"), "deep.toml is not TOML (maximum recursion depth exceeded"),
+        (("train", "--config", "pipe.toml"), "pipe.toml is not a file"),
+        (("train", "xor", *FEW, "--hidden-size", "10000000"), "there is not enough memory for sizes"),
+        (("train", "xor", *FEW, "--hidden-size", "10000000000"), "no network has sizes as large as"),
+        (("runs", "--where", " or ".join(["seed=1"] * 1100)), "--where has 10996 characters"),
+        (("runs", "--where", "or ".join(["seed=1 "] * 1050)[:9996]), "--where is no expression"),
+        (("runs", "--where", "(" * 2000 + "seed=1" + ")" * 2000), "--where is no expression"),
+    ],
+)
+def test_refusals(softstack, arguments, sentence):
+    Path("deep.toml").write_text("a = " + "[" * 5000)
+    os.mkfifo("pipe.toml")
+    Path("runs").mkdir()
+    code, out, err = softstack(*arguments)
+    assert (code, out) == (2, "")
+    assert sentence in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("option", ["pop-bias", "push-bias", "weight-width", "learning-rate", "hidden-noise"])
+def test_numbers_that_float32_does_not_hold(softstack, option):
+    """They are finite, and weights that they make are not: such a network diverges."""
+    code, out, err = softstack("train", "xor", *FEW, f"--{option}", "1e300")
+    assert (code, out.count("  diverged\n"), err.count("diverged and was stopped")) == (0, 1, 1)
+
+
+@pytest.mark.parametrize("command", [("runs", "."), ("runs", ".", "--format", "csv"), ("tasks",)])
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", ">/dev/full"])
+def test_output_that_nobody_takes(tmp_path, command, closed):
+    line = " ".join(f"'{word}'" for word in (*COMMAND, *command))
+    said = subprocess.run(f"{line} {closed}", shell=True, cwd=tmp_path, capture_output=True, text=True)
+    assert "Traceback" not in said.stderr
+    assert said.returncode == (2 if "full" in closed else 0)
+
+
+def test_signs_that_a_terminal_does_not_have(tmp_path):
+    """ε and the lines of tables, on a terminal that knows Latin letters alone."""
+    text = "start q\naccept q\nq -> q   a : b\nq -> r   ε : ε , ε -> s\nr -> q   c : d , s -> ε"
+    (tmp_path / "machine.pdt").write_text("start q\nq -> q   a : é\nq -> r   → : →\nr -> q   b : ε")
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    for command in (("equal", "machine.pdt", "machine.pdt"), ("compile", "machine.pdt"), ("train", text)):
+        said = subprocess.run([*COMMAND, *command], cwd=tmp_path, capture_output=True, env=environment)
+        assert b"Traceback" not in said.stderr, command
+    script = "import sys, softstack_command as c; c._keep_streams(); print('ε é')"
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environment, check=True)
+    assert said.stdout == b"\\u03b5 \xe9\n"
+
+
+def test_forward_mode_is_refused_where_a_kernel_runs():
+    v, u, d = torch.randn(2, 5, 3), torch.rand(2, 5), torch.rand(2, 5)
+    sizes = dict(hidden_size=4, memory_size=2)
+    modules = {
+        "auto": [ss.StackRNN(3, **sizes), ss.BufferedStackRNN(3, output_size=3, **sizes)],
+        "reference": [ss.StackRNN(3, backend="reference", **sizes)],
+    }
+
+    def tangent(function, x):
+        return torch.func.jvp(function, (x,), (torch.ones_like(x),))[1]
+
+    for function in (lambda v: ss.stack_scan(v, u, d)[0], *(lambda x, m=m: m(x)[0] for m in modules["auto"])):
+        with pytest.raises(BadInput, match=r"no forward-mode derivatives .* use backend='reference'"):
+            tangent(function, v)
+    y = tangent(lambda v: ss.stack_scan(v, u, d, backend="reference")[0], v)
+    expected = ss.stack_scan(torch.ones_like(v), u, d)[0]  # what is read is linear in v
+    torch.testing.assert_close(y, expected)
+    assert tangent(lambda x: modules["reference"][0](x)[0], v).shape == (2, 5, 4)
+
+
+SWEEP = '[condition]\ntask = "xor"\ntrain_size = 2000\nmax_epochs = 500\npatience = 500\n'
+
+
+def test_ctrl_c_at_any_moment_of_the_start(tmp_path):
+    """While everything is imported, while workers start, and after: one sentence, and no process stays."""
+    (tmp_path / "mine.toml").write_text("seeds = 4\n" + SWEEP)
+    began, states = time.monotonic(), []
+
+    def driver():
+        return subprocess.Popen(
+            [*COMMAND, "sweep", "mine.toml", "--out", "root", "--workers", "2"],
+            cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+
+    first = driver()
+    while not list(tmp_path.glob("root/sweeps/*.toml")) and first.poll() is None:
+        time.sleep(0.05)
+    whole = time.monotonic() - began  # from the beginning until workers start
+    os.killpg(first.pid, signal.SIGINT)
+    states.append((first.communicate(timeout=120)[1], first.returncode))
+    for share in (0.1, 0.4, 0.6, 0.8, 0.95, 1.05, 1.2):
+        process = driver()
+        time.sleep(share * whole)
+        os.killpg(process.pid, signal.SIGINT)
+        states.append((process.communicate(timeout=120)[1], process.returncode))
+    said = {state for state in states if state[0]}
+    assert said == {(f"{interrupts.SENTENCE}\n", 130)}
+    assert {code for _, code in states} <= {130, -signal.SIGINT}  # before Python itself is there
+
+
+def test_ctrl_c_waits_for_what_must_not_be_broken_off():
+    steps = []
+
+    class Context:
+        def __enter__(self):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)
+            steps.append("entered")
+
+        def __exit__(self, *_):
+            steps.append("left")
+
+    with pytest.raises(KeyboardInterrupt), interrupts.unbroken(Context()):
+        steps.append("never")
+    assert steps == ["entered", "left"]
+
+
+def test_ctrl_c_a_second_time_ends_everything_at_once():
+    script = (
+        "import os, signal, time; from softstack_command import interrupts\n"
+        "with interrupts.later():\n"
+        "    for _ in range(2): os.kill(os.getpid(), signal.SIGINT); time.sleep(0.01)\n"
+        "    print('never')"
+    )
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (said.returncode, said.stdout, said.stderr) == (130, "", f"{interrupts.SENTENCE}\n")
+
+
+def test_a_stream_may_be_anything(monkeypatch):
+    from softstack_command import _keep_streams
+
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", stream)
+    _keep_streams()
+    assert sys.stdout is stream
