@@ -25,7 +25,8 @@ KINDS = [
 def test_a_network_that_the_page_cannot_run_is_played_back(opened, untrained, memory, controller):
     run = untrained(condition(memory, controller))
     page = opened([run], symbols=list("1001"))
-    reason = "the controller 'gated'" if memory == "stack" else f"the memory '{memory}'"
+    own = ss.MEMORIES[memory](3).name
+    reason = "the controller 'gated'" if memory == "stack" else f"the memory '{own}'"
     assert page.inner_text(".note").startswith(
         f"This network is played back, not run, in this page, which cannot run {reason}"
     )
