@@ -344,7 +344,8 @@ def test_compile_with_five_shapes(network, backend, generator):
     torch._dynamo.reset()  # which counts how often the same lines are compiled
     compiled = torch.compile(net, fullgraph=True, backend="aot_eager")
     parameters = list(net.parameters())
-    for B, T in [(2, 2), (3, 2), (4, 1), (5, 3), (7, 4)]:
+    last = (7, 4) if backend == "auto" else (7, 1)  # a loop is written out for every length that is new
+    for B, T in [(2, 2), (3, 2), (4, 1), (5, 3), last]:
         x = inputs(generator, B, T)
         ours, theirs = compiled(x), net(x)
         same(ours, theirs)
