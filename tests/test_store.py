@@ -78,18 +78,20 @@ def test_what_is_half_there_is_replaced(trial, tmp_path):
 
 
 SAVER = """
-import sys
-from dataclasses import replace
+import os, sys
 from pathlib import Path
 from softstack.lab.runs import store
 from softstack.lab.training.conditions import Condition
 from softstack.lab.training.train import train
 trial = train(Condition(**{condition!r}), [0])[0]
-print("ready", flush=True)
-n = int(sys.argv[1])
-while True:
-    store.save(Path(sys.argv[2]), trial._replace(seed=n))
-    n += 1
+for turn in range(16):
+    if os.fork() == 0:
+        for n in range(1000 * turn, 1000 * turn + 1000):
+            store.save(Path(sys.argv[1]), trial._replace(seed=n))
+            print(os.getpid(), flush=True)
+        os._exit(0)
+    os.wait()
+    print("gone", flush=True)
 """
 
 
@@ -97,21 +99,23 @@ def test_a_kill_leaves_whole_directories_or_none(tmp_path):
     """kill -9 at random moments of a process that does nothing but save."""
     rng = random.Random(0)
     code = SAVER.format(condition={**vars(SMALL), "max_epochs": 1, "train_size": 10})
-    whole = 0
-    for n in range(8):
-        saver = subprocess.Popen(
-            [sys.executable, "-c", code, str(1_000_000 * n), str(tmp_path)], stdout=subprocess.PIPE, text=True
-        )
-        assert saver.stdout.readline() == "ready\n"
-        time.sleep(rng.uniform(0.01, 0.15))
-        saver.send_signal(signal.SIGKILL)
-        saver.communicate()
-        for path in tmp_path.glob("*/seed-*"):
-            run = store.load(path)
-            store.network(run)
-            assert run.seed == int(path.name.removeprefix("seed-"))
-        whole = len(list(tmp_path.glob("*/seed-*")))
-    assert whole >= 8
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as saver:
+        for turn in range(16):
+            for _ in range(rng.randint(1, 5)):
+                process = int(saver.stdout.readline())
+            time.sleep(rng.uniform(0, 0.02))
+            os.kill(process, signal.SIGKILL)
+            while saver.stdout.readline() != "gone\n":
+                pass
+            for path in tmp_path.glob("*/seed-*"):
+                run = store.load(path)
+                store.network(run)
+                assert run.seed == int(path.name.removeprefix("seed-"))
+                assert run.seed < 1000 * (turn + 1)
+    assert saver.returncode == 0
+    turns = {int(path.name.removeprefix("seed-")) // 1000 for path in tmp_path.glob("*/seed-*")}
+    assert turns == set(range(16))
 
 
 @pytest.mark.parametrize("name", store.FILES)
