@@ -129,6 +129,11 @@ def test_a_memory_of_ones_own_is_compared_and_finished_trials_are_kept(softstack
     assert softstack(*command, "--out", str(tmp_path))[0] == 0
     assert json.loads((tmp_path / "suite.json").read_text()) == rows
     assert json.loads((tmp_path / "meta.json").read_text())["trained"] == 0
+    more = (*command, "--out", str(tmp_path), "--tasks", "delayed_xor", "xor", "--finished")
+    assert softstack(*more)[0] == 0  # what is not there is left out
+    assert json.loads((tmp_path / "suite.json").read_text()) == rows
+    code, _, err = softstack(*command, "--out", str(tmp_path / "other"), "--finished")
+    assert code == 2 and "no cell is finished" in err
 
 
 @pytest.mark.parametrize(
@@ -148,7 +153,7 @@ def row(task, memory, controller, recipe, shares):
     ]
     return {
         "task": task, "memory": memory, "controller": controller, "recipe": recipe, "steps": 3, "restarts": 2,
-        "ms": 10 * shares[0], "kib": 1.0, "trials": trials,
+        "measure": suite.measure(task), "ms": 10 * shares[0], "kib": 1.0, "trials": trials,
     }  # fmt: skip
 
 
@@ -171,7 +176,10 @@ def test_the_report_has_medians_and_counts():
         ["stack", "60.0 / 60.0", "100.0 / 100.0"],
         ["queue", "50.0 / 50.0", ""],
     ]
-    assert suite.verdict(ROWS).endswith("in training: stack 1, queue 0.")
+    assert suite.verdict(ROWS).endswith("or better: stack 1 of 2, queue 0 of 1.")
+    assert (suite.measure("anbn"), suite.measure("reversal")) == ("whole", "right")
+    counted = row("anbn", "none", "rnn", "plain", [0.996, 0.998, 0.998])
+    assert suite.line(counted)[4:9] == ["49.9"] * 4 + ["0 of 3"]  # half of the strings: not solved
     missing = {**ROWS[0], "trials": [{"seed": 0, "1x": {"right": 0.5, "whole": 0.5, "nats": None}}]}
     assert suite.line(missing)[4:9] == ["50.0", "", "", "", "0 of 1"]
     assert suite.middle(missing, 1, "nats") == math.inf

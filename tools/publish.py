@@ -1,4 +1,5 @@
-"""Put what `make table`, `make figures`, `softstack bench`, `solve` and `study` made where it is read.
+"""Put what `make table`, `make figures` and `softstack bench`, `solve`, `study` and `suite` made where it is
+read.
 
     python tools/publish.py [--check]
 
@@ -15,9 +16,9 @@ from statistics import median
 from typing import Any
 
 from softstack.lab import tasks
-from softstack.lab.explain import solved, study_figures
+from softstack.lab.explain import published, solved, study_figures
+from softstack.lab.reports import suite, table_page
 from softstack.lab.reports import table1 as report
-from softstack.lab.reports import table_page
 from softstack.lab.runs.compare import wilson
 from softstack.lab.tasks.data import UNSCORED
 from softstack.lab.tasks.metrics import METRICS
@@ -32,6 +33,7 @@ COPIED = {  # what results/ takes, by its folder there and where it is made
     "solved": ("runs/solved", ("solved.json", "solved.md", "meta.json")),
     "study": ("runs/study", ("study.jsonl", "study.png", "mechanism.json", "mechanism.png", "meta.json")),
     "sweep": ("runs/many", ("sweep.json",)),
+    "suite": ("runs/suite", ("suite.json", "suite.html", "published.json", "meta.json")),
 }
 
 
@@ -270,17 +272,35 @@ def some(symbols: Sequence[str]) -> list[str]:
     return [*symbols] if len(symbols) <= 24 else [*symbols[:23], "..."]
 
 
+def of_suite() -> tuple[Any, Any, Any]:
+    names = ("suite.json", "meta.json", "published.json")
+    rows, meta, claims = (json.loads((RESULTS / "suite" / name).read_text()) for name in names)
+    return rows, meta, claims
+
+
+def suite_briefly() -> str:
+    rows, meta, claims = of_suite()
+    return f"{suite.as_markdown(suite.matrix(rows))}\n\n{published.verdict(claims)} {suite.stamp(meta)}"
+
+
+def suite_whole() -> str:
+    rows, meta, claims = of_suite()
+    return suite.markdown(rows, meta, published.markdown(claims), "###")
+
+
 PAGES = {
     "README.md": {
         "table 1": table,
         "speed": speed,
         "solved": solved_briefly,
         "code model": of_code_briefly,
+        "suite": suite_briefly,
     },
     "docs/speed.md": {"speed": speed, "speed on a GPU": speed_gpu},
     "docs/sweeps.md": {"sweep": sweep},
     "docs/code_model.md": {"code": of_code, "formal": of_formal},
     "docs/tasks.md": {"tasks": of_tasks},
+    "docs/suite.md": {"suite": suite_whole},
     "docs/solved.md": {"solved": solved_whole, "study": study, "mechanism": mechanism},
 }
 

@@ -52,7 +52,7 @@ function remember() {
     const own = boxes.filter((box) => box.name === field);
     return own.every((box) => box.checked) ? [] : [`${field}=${own.filter((b) => b.checked).map((b) => b.value).join(",")}`];
   });
-  if (measure.value !== "right") words.push(`show=${measure.value}`);
+  if (measure.value !== "own") words.push(`show=${measure.value}`);
   if (sorted.column >= 0) words.push(`sort=${sorted.down ? "-" : ""}${heads[sorted.column].textContent.trim()}`);
   history.replaceState(null, "", words.length ? `#${words.join("&")}` : location.pathname + location.search);
 }

@@ -18,7 +18,7 @@ from softstack.lab.explain import published as figures
 from softstack.lab.reports import suite as report
 from softstack.lab.reports import suite_page, table1
 from softstack.lab.runs import store
-from softstack.lab.sweeps.jobs import train_missing
+from softstack.lab.sweeps.jobs import missing, train_missing
 from softstack.lab.training import suite as plan
 from softstack.lab.training.published import CLAIMS
 from softstack.memory import MEMORIES
@@ -36,6 +36,7 @@ def suite(
     steps: Whole = plan.STEPS,
     restarts: Whole = plan.RESTARTS,
     published: bool = False,
+    finished: bool = False,
     out: Path = Path("runs/suite"),
     engine: str = "local",
 ) -> None:
@@ -56,7 +57,8 @@ def suite(
     tasks
         names from `softstack tasks`; those of docs/suite.md if not given
     memories
-        stack, queue, none and others; if not given all that are known, without variants of each other
+        stack, queue, none and others; if not given all that are known, but for variants of
+        others and the nondeterministic stack, which is slow
     controllers
         linear, rnn, gru and lstm if not given
     recipe
@@ -69,6 +71,8 @@ def suite(
         networks of a trial, of which that of the lowest dev loss is kept
     published
         look for the figures that papers publish too, on the papers' strings: long on a CPU
+    finished
+        train nothing, and report the cells all of whose trials are there
     out
         where run directories and reports go
     engine
@@ -84,6 +88,10 @@ def suite(
         budget,
     )
     seeds = range(at_least_one("--trials", trials))
+    if finished:
+        cells = [cell for cell in cells if not missing(out, cell.condition, seeds)]
+        if not cells:
+            raise BadInput(f"no cell is finished under {out}: train some first, without --finished")
     conditions = [cell.condition for cell in cells]
     if published:
         conditions += [condition for claim in CLAIMS for condition in claim.conditions]

@@ -185,4 +185,5 @@ def section(rows: Sequence[Line]) -> str:
 
 
 def write(out: Path, rows: Sequence[Line]) -> None:
-    store.write(out / "published.json", json.dumps(rows, indent=1).encode() + b"\n")
+    text = ",\n".join(map(json.dumps, rows))  # one row on each line
+    store.write(out / "published.json", f"[\n{text}\n]\n".encode())

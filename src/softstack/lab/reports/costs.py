@@ -18,7 +18,8 @@ LONG = 0.5  # seconds, above which one timing is enough
 
 
 class Cost(NamedTuple):
-    """Of a forward and a backward pass of one network on one batch of training strings, on one core."""
+    """Of a forward and a backward pass of one network on one batch of training strings, on one core. The time
+    is the processor's, so that it does not depend on what else the machine does."""
 
     ms: float
     kib: float  # tensors that autograd keeps from the forward pass to the backward pass
@@ -40,9 +41,9 @@ def of_step(condition: Condition) -> Cost:
         _pass(network, x, data)  # which also compiles what has to be compiled
     seconds: list[float] = []
     while len(seconds) < REPEATS and not (seconds and seconds[0] > LONG):
-        began = time.perf_counter()
+        began = time.process_time()
         _pass(network, x, data)
-        seconds.append(time.perf_counter() - began)
+        seconds.append(time.process_time() - began)
     return Cost(1e3 * median(seconds), sum(kept.values()) / 1024)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from softstack.lab import tasks
 from softstack.lab.reports import costs, names
 from softstack.lab.reports.scores import FACTORS, trials
 from softstack.lab.runs import store
@@ -44,6 +45,7 @@ def rows(root: Path, cells: Iterable[Cell], seeds: Sequence[int]) -> list[Row]:
                 "memory": c.memory,
                 "controller": c.controller,
                 "recipe": cell.recipe,
+                "measure": measure(c.task),
                 "steps": c.steps,
                 "restarts": c.restarts,
                 "condition": c.name,
@@ -54,15 +56,23 @@ def rows(root: Path, cells: Iterable[Cell], seeds: Sequence[int]) -> list[Row]:
     return listed
 
 
-def middle(row: Row, factor: int, what: str = "right") -> float | None:
-    """The median over the trials; None where a task has no strings of that length."""
+def measure(task: str) -> str:
+    """What a task is judged by: whole strings where its paper counts those, else positions. Of a long a^n b^n
+    nearly all is right if one never says that it ends."""
+    return "whole" if "strings" in tasks.metrics_of(tasks.find(task)) else "right"
+
+
+def middle(row: Row, factor: int, what: str = "") -> float | None:
+    """The median over the trials, by what the task is judged by or by another measure; None where a task has
+    no strings of that length."""
+    what = what or row["measure"]
     values = [trial[f"{factor}x"][what] for trial in row["trials"] if f"{factor}x" in trial]
     finite = [math.inf if value is None else value for value in values]  # of a network that diverged
     return median(finite) if finite else None
 
 
 def solved(row: Row) -> int:
-    return sum(trial["2x"]["right"] >= SOLVED for trial in row["trials"] if "2x" in trial)
+    return sum(trial["2x"][row["measure"]] >= SOLVED for trial in row["trials"] if "2x" in trial)
 
 
 HEADER = ("task", "memory", "controller", "recipe", "1x", "2x", "5x", "10x", "solved", "ms", "KiB")
@@ -141,7 +151,8 @@ def as_markdown(table: Sequence[Sequence[str]]) -> str:
 
 def legend(meta: Row) -> str:
     return (
-        f"Medians of {counted(len(meta['seeds']), 'trial')}, in percent of the scored positions. `1x` are "
+        f"Medians of {counted(len(meta['seeds']), 'trial')}, in percent of the scored positions, or of "
+        "the strings where the task's paper counts those; empty where nothing was trained. `1x` are "
         "strings as long as those of the training, `10x` are ten times as long. `plain`: trained as the "
         "paper does; `solve`: by the recipe of `softstack solve`; both for "
         f"{meta['steps']:,} steps of 10 strings, and each trial is that of the lowest dev loss among "
@@ -156,13 +167,13 @@ def verdict(rows: Sequence[Row]) -> str:
     listed, memories = values(rows, "task"), values(rows, "memory")
     counts = {}
     for memory in memories:
-        tops = [best(rows, task, memory) for task in listed]
-        counts[memory] = sum((middle(row, 10) or 0) >= SOLVED for row in tops if row)
-    order = sorted(memories, key=lambda memory: -counts[memory])
-    told = ", ".join(f"{memory} {counts[memory]}" for memory in order)
+        tops = [row for task in listed if (row := best(rows, task, memory))]
+        counts[memory] = sum((middle(row, 10) or 0) >= SOLVED for row in tops), len(tops)
+    order = sorted(memories, key=lambda memory: -counts[memory][0])
+    told = ", ".join(f"{memory} {counts[memory][0]} of {counts[memory][1]}" for memory in order)
     return (
-        f"Tasks of {len(listed)} on which the median trial of a memory's best controller and recipe is right "
-        f"at {SOLVED:.1%} of the positions of strings ten times as long as in training: {told}."
+        "Tasks that the median trial of a memory's best controller and recipe does at ten times the training "
+        f"length, to {SOLVED:.1%} or better: {told}."
     )
 
 
@@ -174,20 +185,21 @@ def stamp(meta: Row) -> str:
     )
 
 
-def markdown(rows: Sequence[Row], meta: Row, published: str = "") -> str:
+def markdown(rows: Sequence[Row], meta: Row, published: str = "", heading: str = "##") -> str:
     """`published` is the table of what papers report, if there is one."""
     parts = [legend(meta), verdict(rows), as_markdown(matrix(rows))]
     for task in values(rows, "task"):
-        parts += [f"## {names.task(task)}", as_markdown(of_task(rows, task))]
+        parts += [f"{heading} {names.task(task)}", as_markdown(of_task(rows, task))]
     if published:
-        parts += ["## What papers report", published]
-    parts += ["## What a step costs", as_markdown(cost_table(rows)), stamp(meta)]
+        parts += [f"{heading} What papers report", published]
+    parts += [f"{heading} What a step costs", as_markdown(cost_table(rows)), stamp(meta)]
     return "\n\n".join(parts) + "\n"
 
 
 def write(out: Path, rows: Sequence[Row], meta: Row, published: str = "") -> None:
+    separator = ",\n"
     texts = {
-        "suite.json": json.dumps(rows, indent=1),
+        "suite.json": f"[\n{separator.join(map(json.dumps, rows))}\n]",  # one row on each line
         "suite.md": f"# {TITLE}\n\n" + markdown(rows, meta, published),
         "meta.json": json.dumps(meta, indent=2),
     }

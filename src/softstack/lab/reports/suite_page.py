@@ -13,6 +13,7 @@ from softstack.lab.runs import store
 
 FIELDS = ("task", "memory", "controller", "recipe")  # what is filtered by
 MEASURES = {
+    "own": "what the task is judged by, %",
     "right": "right positions, %",
     "whole": "strings right throughout, %",
     "nats": "cross-entropy of a position, nats",
@@ -40,8 +41,8 @@ def _matrix(rows: Sequence[Row]) -> str:
         lines.append(f"<tr><th scope=row>{html.escape(memory)}</th>{cells}</tr>")
     return (
         '<section class="panel"><h2>Ten times as long as in training</h2>'
-        "<p>The median trial of each memory's best controller and recipe, in percent of the positions. Press "
-        "a number for the cells behind it.</p>"
+        "<p>The median trial of each memory's best controller and recipe, in percent. Press a "
+        "number for the cells behind it.</p>"
         f'<div class="wide"><table class="numbers matrix"><thead><tr><td></td>{head}</tr></thead>'
         f"<tbody>{''.join(lines)}</tbody></table></div></section>"
     )
@@ -103,15 +104,16 @@ def _line(row: Row) -> str:
 
 def _scored(row: Row, factor: int) -> str:
     """A cell with the medians of all measures: the script shows one of them."""
-    medians = {what: suite.middle(row, factor, what) for what in MEASURES}
-    if medians["right"] is None:
+    own = suite.middle(row, factor)
+    if own is None:
         return "<td></td>"
+    medians = {what: suite.middle(row, factor, "" if what == "own" else what) for what in MEASURES}
     shown = " ".join(f'data-{what}="{value:.6g}"' for what, value in medians.items())
-    trials = sorted((trial[f"{factor}x"]["right"] for trial in row["trials"]), reverse=True)
+    trials = sorted((trial[f"{factor}x"][row["measure"]] for trial in row["trials"]), reverse=True)
     each = " ".join(f"{100 * value:.1f}" for value in trials)
     return (
-        f'<td class="share" style="--share:{medians["right"]:.3f}" {shown} '
-        f'title="{factor}x, right positions of each trial: {each}">{100 * medians["right"]:.1f}</td>'
+        f'<td class="share" style="--share:{own:.3f}" {shown} '
+        f'title="{factor}x, each trial: {each}">{100 * own:.1f}</td>'
     )
 
 
