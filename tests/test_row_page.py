@@ -109,3 +109,11 @@ def test_names_of_curves_that_end_together_are_set_apart():
     assert taken == [100, 115, 85]
     assert row_page._free(107.0, taken) == 137  # neither between two of them nor back and forth
     assert row_page._free(18.0, [18.0, 33.0]) == 48  # not above the chart
+
+
+def test_a_name_finds_a_place_between_any_two_others():
+    for above in range(12, 60):
+        for below in range(above + 15, 120):
+            place = row_page._free(18.0, [float(above), float(below)])
+            assert place >= row_page.TOP - 2
+            assert all(abs(place - other) >= 15 for other in (above, below))

@@ -99,7 +99,7 @@ def curves(runs: Sequence[store.Run], marked: dict[int, str], what: str) -> str:
 
 def _free(at: float, taken: Sequence[float]) -> float:
     """The place nearest to `at` where a name meets no other and is not cut off; there are three at most."""
-    places = (at + 15 * step for step in (0, 1, -1, 2, -2, 3, -3))
+    places = (at + 15 * step for step in (0, 1, -1, 2, -2, 3, -3, 4))
     free = (place for place in places if all(abs(place - other) >= 15 for other in taken))
     return next(place for place in free if place >= TOP - 2)
 
