@@ -22,6 +22,7 @@ from softstack.lab.training.conditions import TABLE_1, Condition
 from softstack.words import counted
 
 ROOT = Path(__file__).parent.parent
+rng = np.random.default_rng
 RESULTS = ROOT / "results" / "table1"
 
 
@@ -152,11 +153,23 @@ def test_trials_of_a_row_share_their_test_strings():
 def test_common_strings_score_as_the_trials_own(tmp_path):
     condition = Condition("xor", "linear", train_size=20, dev_size=10, test_size=30, max_epochs=1)
     train_missing(tmp_path, [condition], range(3), "inline")
-    scores = distributions.on_common_strings(tmp_path, condition, range(3))
-    assert scores.shape == (distributions.SETS, 3)
-    strings = tasks.draw(tasks.find("xor"), np.random.default_rng([1, 10**6]), 30, "test")
+    common = distributions.on_common_strings(tmp_path, condition, range(3), 40)
+    strings = [tasks.find("xor").example(w) for w in tasks.find("xor").sample(rng(10**6), 40, "test")]
     network = store.network(store.load(store.place(tmp_path, condition, 2)))
-    assert scores[1, 2] == accuracy_at(network, condition, strings)
+    assert common.right[:, 2].sum() / common.scored.sum() == accuracy_at(network, condition, strings)
+    assert common.scored.tolist() == [len(example.input) for example in strings]
+
+
+def test_sets_of_strings_are_drawn_with_replacement():
+    """Half of the strings are right in one trial and the other half in the other: no set has both right."""
+    right = np.array([[2.0, 0.0], [0.0, 4.0]] * 500)
+    common = distributions.Common(right, np.array([2.0, 4.0] * 500))
+    scores = common.on_sets(rng(0), 1000)
+    assert scores.shape == (distributions.SETS, 2)
+    assert np.allclose(scores.sum(1), 1)
+    assert abs(scores[:, 0].mean() - 1 / 3) < 0.003
+    # the share of the first kind has a standard deviation of 1/2 / sqrt(1000), and d(2p / (4 - 2p))/dp = 8/9
+    assert abs(scores[:, 0].std() - 8 / 9 * 0.5 / np.sqrt(1000)) < 0.002
 
 
 def test_figures_that_are_unlikely_are_named():

@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from browser import browser as browser
 from browser import needs_chromium
 from softstack.lab import tasks
 from softstack.lab.explain import published

@@ -59,14 +59,14 @@ def saved(root, condition, weights, seed=0):
 
 @pytest.fixture(scope="module")
 def page(browser, tmp_path_factory):
-    """A page of every kind of network, and of every task."""
+    """A page of every kind of network, and of every task that it computes; others bring examples along."""
     root = tmp_path_factory.mktemp("runs")
     runs = [
         saved(root, condition, random_network(condition, size).state_dict(), seed)
         for seed, size in enumerate(PRECISION)
         for condition in KINDS
     ]
-    runs += [saved(root, (c := Condition(name, "linear")), build(c).state_dict()) for name in TASKS]
+    runs += [saved(root, (c := Condition(name, "linear")), build(c).state_dict()) for name in COMPUTED]
     file = root / "view.html"
     file.write_text(network_page.page(runs), encoding="utf-8")
     page = browser.new_page()

@@ -17,7 +17,7 @@ from typing import Any
 
 from softstack.lab import tasks
 from softstack.lab.explain import published, solved, study_figures
-from softstack.lab.reports import suite, table_page
+from softstack.lab.reports import distributions, suite, table_page
 from softstack.lab.reports import table1 as report
 from softstack.lab.runs.compare import wilson
 from softstack.lab.tasks.data import UNSCORED
@@ -29,6 +29,7 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
 COPIED = {  # what results/ takes, by its folder there and where it is made
     "table1": ("runs/table1", ("table1.json", "table1.md", "table1.html", "trials.jsonl", "meta.json")),
+    "distributions": ("runs/table200", ("distributions.json",)),
     "bench": ("bench", ("bench.json", "bench.png")),  # beside gpu.json, from a machine that has a GPU
     "solved": ("runs/solved", ("solved.json", "solved.md", "meta.json")),
     "study": ("runs/study", ("study.jsonl", "study.png", "mechanism.json", "mechanism.png", "meta.json")),
@@ -41,6 +42,21 @@ def table() -> str:
     rows = json.loads((RESULTS / "table1" / "table1.json").read_text())
     meta = json.loads((RESULTS / "table1" / "meta.json").read_text())
     return f"{report.markdown_table(rows)}\n\n{report.verdict(rows)} {report.stamp(meta)}"
+
+
+def distributed() -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The rows of `softstack table --trials 200`, and where they come from."""
+    meta = json.loads((RESULTS / "distributions" / "distributions.json").read_text())
+    return meta.pop("rows"), meta
+
+
+def by_distributions() -> str:
+    return distributions.markdown(*distributed())
+
+
+def by_distributions_briefly() -> str:
+    rows, _ = distributed()
+    return f"{distributions.verdict(rows)} [How, and what is known of them](docs/distributions.md)."
 
 
 def duration(seconds: float) -> str:
@@ -291,6 +307,7 @@ def suite_whole() -> str:
 PAGES = {
     "README.md": {
         "table 1": table,
+        "distributions": by_distributions_briefly,
         "speed": speed,
         "solved": solved_briefly,
         "code model": of_code_briefly,
@@ -298,6 +315,7 @@ PAGES = {
     },
     "docs/speed.md": {"speed": speed, "speed on a GPU": speed_gpu},
     "docs/sweeps.md": {"sweep": sweep},
+    "docs/distributions.md": {"distributions": by_distributions},
     "docs/code_model.md": {"code": of_code, "formal": of_formal},
     "docs/tasks.md": {"tasks": of_tasks},
     "docs/suite.md": {"suite": suite_whole},

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import torch
 from cyclopts import Parameter
 from rich.table import Table
@@ -66,7 +67,10 @@ def table(
     table_page.write(out, name, reproduced, meta)
     row_page.write(out, reproduced, f"{name}.html")
     if len(seeds) >= distributions.ENOUGH:
-        common = [distributions.on_common_strings(out, TABLE_1[row["row"] - 1], seeds) for row in reproduced]
+        say("scoring every trial on strings that the trials of a row share")
+        shared = [distributions.on_common_strings(out, TABLE_1[row["row"] - 1], seeds) for row in reproduced]
+        rng = np.random.default_rng(0)
+        common = [own.on_sets(rng, TABLE_1[0].test_size) for own in shared]
         listed = distributions.rows(reproduced, common)
         distributions.write(out, listed, meta)
         print(distributions.verdict(listed))

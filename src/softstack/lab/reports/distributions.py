@@ -15,7 +15,7 @@ distributions.md     the same to read
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,45 +24,61 @@ from numpy.typing import NDArray
 from softstack.lab import tasks
 from softstack.lab.reports import table1 as report
 from softstack.lab.runs import store
-from softstack.lab.tasks.data import Dataset
 from softstack.lab.training.conditions import Condition
 from softstack.lab.training.draws import encoded
-from softstack.lab.training.population import accuracies
+from softstack.lab.training.population import tested
 from softstack.words import counted
 
 Row = report.Row
 ENOUGH = 100  # trials of a row from which its distribution is known well enough
 DRAWN, DRAWS = 10, 20_000  # the paper's trials, and how often as many are drawn from ours
 UNLIKELY = 0.01
-SETS = 8  # of test strings, on each of which all trials of a row are scored
-TOGETHER = 20  # networks that are scored at once
+STRINGS = 8_000  # on which all trials of a row are scored,
+SETS = 400  # sets of test strings that are drawn from them
+TOGETHER, AT_ONCE = 20, 1_000  # networks, and strings, that are scored at once
 STATISTICS: dict[str, Callable[..., Any]] = {"min": np.min, "median": np.median, "max": np.max}
 
 
-def on_common_strings(root: Path, condition: Condition, seeds: Sequence[int]) -> NDArray[np.float64]:
-    """(SETS, trials): how each trial of a row scores on each set of test strings."""
+class Common(NamedTuple):
+    """How the trials of a row score on the same strings, one by one."""
+
+    right: NDArray[np.float64]  # (strings, trials) positions that are right
+    scored: NDArray[np.float64]  # (strings,) positions that are scored
+
+    def on_sets(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+        """(SETS, trials) accuracies on sets of so many of the strings, drawn with replacement."""
+        chances = np.full(len(self.scored), 1 / len(self.scored))
+        counts = rng.multinomial(size, chances, SETS)  # (SETS, strings)
+        accuracies: NDArray[np.float64] = (counts @ self.right) / (counts @ self.scored)[:, None]
+        return accuracies
+
+
+def on_common_strings(
+    root: Path, condition: Condition, seeds: Sequence[int], strings: int = STRINGS
+) -> Common:
+    """All trials of a row on test strings that none of them has for its own."""
     task = tasks.find(condition.task)
+    rng = np.random.default_rng(10**6)
+    data = encoded(condition, [task.example(word) for word in task.sample(rng, strings, "test")], "test")
     networks = [store.network(store.load(store.place(root, condition, seed))) for seed in seeds]
-    scores = np.empty((SETS, len(seeds)))
-    for number in range(SETS):
-        strings = tasks.draw(task, np.random.default_rng([number, 10**6]), condition.test_size, "test")
-        data = encoded(condition, strings, "test")
-        for first in range(0, len(seeds), TOGETHER):
-            some = networks[first : first + TOGETHER]
-            stacked = [dict(network.named_parameters()) for network in some]
-            parameters = {name: torch.stack([p[name].detach() for p in stacked]) for name in stacked[0]}
-            alike = Dataset(*(x.expand(len(some), *x.shape) for x in data))
-            scores[number, first : first + TOGETHER] = accuracies(
-                some[0], parameters, alike, len(task.alphabet)
-            )
-    return scores
+    right = np.empty((len(data.mask), len(seeds)))
+    for first in range(0, len(seeds), TOGETHER):
+        some = networks[first : first + TOGETHER]
+        stacked = [dict(network.named_parameters()) for network in some]
+        parameters = {name: torch.stack([p[name].detach() for p in stacked]) for name in stacked[0]}
+        for begin in range(0, len(data.mask), AT_ONCE):
+            x, y, mask = (z[begin : begin + AT_ONCE] for z in data)
+            told = tested(some[0], parameters, x.expand(len(some), *x.shape), len(task.alphabet)).argmax(-1)
+            counts = ((told == y) & mask).sum(-1)  # (networks, strings)
+            right[begin : begin + AT_ONCE, first : first + TOGETHER] = counts.T
+    return Common(right, data.mask.sum(-1).double().numpy())
 
 
 def probabilities(
     trials: Sequence[Row], paper: Row, common: NDArray[np.float64] | None = None
 ) -> dict[str, float]:
     """Of each of the paper's figures, in percent: twice the smaller share of draws on either side of it, to
-    the paper's one decimal. Test accuracies are those in `common`, or else the trials' own."""
+    the paper's one decimal. Test accuracies are those in `common` (sets, trials), else the trials' own."""
     rng = np.random.default_rng(0)
     chances = {}
     for split in ("dev", "test"):
@@ -80,15 +96,17 @@ def probabilities(
 
 def rows(table: Sequence[Row], common: Sequence[NDArray[np.float64]]) -> list[Row]:
     """The rows of a table with the probability of each figure, and no more of a trial than its accuracies;
-    `common` has those of each row on common strings."""
+    `common` has those of each row on sets of strings that its trials share."""
     listed = []
     for row, scores in zip(table, common, strict=True):
         trials = [{name: trial[name] for name in ("seed", "dev", "test")} for trial in row["trials"]]
         first = {name: row[name] for name in ("row", "task", "buffered", "controller", "stack", "paper")}
         statistics = {name: row[name] for name in report.STATISTICS}
         chances = probabilities(trials, row["paper"], scores)
-        shared = {"common": scores.round(5).tolist(), "trials": trials}
-        listed.append({**first, **statistics, "probability": chances, **shared})
+        own = probabilities(trials, row["paper"])
+        listed.append(
+            {**first, **statistics, "probability": chances, "on_own_strings": own, "trials": trials}
+        )
     return listed
 
 
