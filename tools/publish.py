@@ -17,7 +17,7 @@ from typing import Any
 
 from softstack.lab import tasks
 from softstack.lab.explain import published, solved, study_figures
-from softstack.lab.reports import distributions, suite, table_page
+from softstack.lab.reports import distributions, names, suite, table_page
 from softstack.lab.reports import table1 as report
 from softstack.lab.runs.compare import wilson
 from softstack.lab.tasks.data import UNSCORED
@@ -216,6 +216,23 @@ def solved_whole() -> str:
     return solved.markdown(rows, meta)
 
 
+def solved_in_halves() -> str:
+    """The machines that are read off networks since strengths may be multiples of a half."""
+    content = json.loads((RESULTS / "solved" / "halves.json").read_text())
+    lines = ["| task | network | solved | machine is the task's |", "| --- | --- | --- | --- |"]
+    for row in content["rows"]:
+        wins = [trial for trial in row["trials"] if trial["test"] >= solved.SOLVED]
+        same = sum(map(solved.same_machine, wins))
+        network = names.network(row["controller"], buffered=False)
+        shares = f"{len(wins)} of {len(row['trials'])} | {same} of {len(wins)}"
+        lines.append(f"| {row['task']} | {network} | {shares} |")
+    seeds = ", ".join(str(trial["seed"]) for trial in content["rows"][0]["trials"])
+    return "\n".join(lines) + (
+        f"\n\nTrained on {content['device']} at commit {content['trained']}, seeds {seeds}, and measured at "
+        f"commit {content['measured']}."
+    )
+
+
 def study_lines() -> list[dict[str, Any]]:
     return [json.loads(line) for line in (RESULTS / "study" / "study.jsonl").read_text().splitlines()]
 
@@ -319,7 +336,12 @@ PAGES = {
     "docs/code_model.md": {"code": of_code, "formal": of_formal},
     "docs/tasks.md": {"tasks": of_tasks},
     "docs/suite.md": {"suite": suite_whole},
-    "docs/solved.md": {"solved": solved_whole, "study": study, "mechanism": mechanism},
+    "docs/solved.md": {
+        "solved": solved_whole,
+        "halves": solved_in_halves,
+        "study": study,
+        "mechanism": mechanism,
+    },
 }
 
 
@@ -336,9 +358,9 @@ def filled(page: str) -> str:
 
 
 def copy() -> None:
-    for folder, (source, names) in COPIED.items():
+    for folder, (source, files) in COPIED.items():
         (RESULTS / folder).mkdir(parents=True, exist_ok=True)
-        for name in names:
+        for name in files:
             if (ROOT / source / name).exists():
                 shutil.copy(ROOT / source / name, RESULTS / folder / name)
     rows, meta = (
