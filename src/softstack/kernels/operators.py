@@ -4,12 +4,13 @@ Each is an operator, so that torch.compile and torch.export see one node, under 
 that torch.func does. A vmapped axis is folded into the first.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from softstack.errors import BadInput
 from softstack.kernels import KERNELS
@@ -77,8 +78,11 @@ def plain(*tensors: Tensor) -> bool:
     )
 
 
-def no_tangents(ctx: Any, *tangents: Tensor | None) -> Any:
-    """The jvp of a function that has none."""
-    raise BadInput(
-        "fused kernels have no forward-mode derivatives (torch.func.jvp, jacfwd): use backend='reference'"
-    )
+def refuse_tangents(tensors: Sequence[Tensor]) -> None:
+    """Say that there is no jvp. A `jvp` of the functions themselves would keep torch.compile from tracing."""
+    if torch.compiler.is_compiling() or forward_ad._current_level < 0:
+        return
+    if any(forward_ad.unpack_dual(x).tangent is not None for x in tensors if x.is_floating_point()):
+        raise BadInput(
+            "fused kernels have no forward-mode derivatives (torch.func.jvp, jacfwd): use backend='reference'"
+        )

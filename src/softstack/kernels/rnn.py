@@ -15,7 +15,7 @@ from softstack.kernels.gpu.layout import on_chip
 from softstack.kernels.kinds import CORES as CORES
 from softstack.kernels.kinds import LINEAR, LSTM, NONE
 from softstack.kernels.kinds import MEMORIES as MEMORIES
-from softstack.kernels.operators import no_tangents, once, operator, plain
+from softstack.kernels.operators import once, operator, plain, refuse_tangents
 from softstack.kernels.scan import HALVES
 from softstack.kernels.tensors import New, empty, own_together, whole, zeros_together
 from softstack.kernels.tuples import (
@@ -181,7 +181,6 @@ class Fused(torch.autograd.Function):
     """`softstack::rnn` with its gradient."""
 
     generate_vmap_rule = True
-    jvp = staticmethod(no_tangents)
 
     @staticmethod
     def forward(*arguments: Any) -> Any:
@@ -205,7 +204,6 @@ class Fused(torch.autograd.Function):
 class Direct(torch.autograd.Function):
     """The same without torch's dispatcher, which takes as long as a short sequence on a GPU."""
 
-    jvp = staticmethod(no_tangents)
 
     @staticmethod
     def forward(ctx: Any, *arguments: Any) -> Any:
@@ -280,6 +278,7 @@ def run(
         for name in ("W", "Wh", "Wo"):
             tensors[INPUTS.index(name)] = getattr(weights, name).to(narrow)
     tensors.append(lengths.to(x.device, torch.int64))
+    refuse_tangents(tensors)
     function = Direct if plain(*tensors) else Fused
     *outputs, tape, links = function.apply(*tensors, *options, backend)  # type: ignore[no-untyped-call]  # torch's apply
     if x.dtype in HALVES:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from softstack.kernels import KERNELS
 from softstack.kernels.backend import LOG
-from softstack.kernels.operators import no_tangents, once, operator, plain
+from softstack.kernels.operators import once, operator, plain, refuse_tangents
 from softstack.kernels.tensors import New, empty, whole
 from softstack.kernels.tuples import Steps
 
@@ -101,7 +101,6 @@ class Scan(torch.autograd.Function):
     """`softstack::scan` with its gradient."""
 
     generate_vmap_rule = True
-    jvp = staticmethod(no_tangents)
 
     @staticmethod
     def forward(*arguments: Any) -> Any:
@@ -128,7 +127,6 @@ class Direct(torch.autograd.Function):
     """The same without torch's dispatcher, which takes longer than a short scan on a GPU. `lengths` may be
     None, and strengths may be checked."""
 
-    jvp = staticmethod(no_tangents)
 
     @staticmethod
     def forward(ctx: Any, *arguments: Any) -> Any:
@@ -184,6 +182,7 @@ def scan(
     """r (B, T, m), and the final V (B, N, m) and s (B, N); the batch axis may be missing. `checked` where
     `checks_strengths`: strengths that are negative or not finite are an error."""
     tensors = [v, u, d, V0, s0]
+    refuse_tangents(tensors)
     if v.ndim == 2:
         tensors = [x.unsqueeze(0) for x in tensors]
     if v.dtype in HALVES:  # a GPU takes vectors as they are and computes in float32 all the same
