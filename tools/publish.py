@@ -59,6 +59,19 @@ def by_distributions_briefly() -> str:
     return f"{distributions.verdict(rows)} [How, and what is known of them](docs/distributions.md)."
 
 
+def torture() -> str:
+    """What `benchmarks/torture.py` counted."""
+    report = json.loads((RESULTS / "torture" / "torture.json").read_text())
+    lines = ["| | |", "| --- | --- |"]
+    titles = {"kills": "kills", "fuzz": "strange directories"}
+    for part, title in titles.items():
+        lines += [f"| {title}: {name} | {n:,} |" for name, n in report[part].items() if name != "faults"]
+    return "\n".join(lines) + (
+        f"\n\nMade by `python benchmarks/torture.py` at commit {report['commit']} in "
+        f"{report['seconds'] / 60:.0f} minutes."
+    )
+
+
 def duration(seconds: float) -> str:
     return f"{seconds:,.0f} s" if seconds > 10 else f"{1e3 * seconds:,.1f} ms"
 
@@ -332,6 +345,7 @@ PAGES = {
     },
     "docs/speed.md": {"speed": speed, "speed on a GPU": speed_gpu},
     "docs/sweeps.md": {"sweep": sweep},
+    "docs/reliability.md": {"torture": torture},
     "docs/distributions.md": {"distributions": by_distributions},
     "docs/code_model.md": {"code": of_code, "formal": of_formal},
     "docs/tasks.md": {"tasks": of_tasks},
