@@ -18,7 +18,7 @@ LSTM = Condition("reversal", "lstm", "none", hidden_size=3)
 
 
 def saved(root, condition, seed, dev):
-    epochs = [Epoch(2.0 / n, dev * n / 4) for n in range(1, 5 + seed)]
+    epochs = [Epoch(2.0 / n, dev * n / (4 + seed)) for n in range(1, 5 + seed)]
     weights = dict(initial(condition, seed).state_dict())
     return store.load(store.save(root, Trial(condition, seed, epochs, dev, dev - 0.25, weights, 0.1, 0.5)))
 

@@ -65,7 +65,8 @@ def told(trace, t):
         if isinstance(head, ss.Choice) and (p := trace.instructions[name][1, t]) is not None
     ]
     words = ", ".join(strengths + choices)
-    return re.sub(r"^u (.*), d ", r"Pops \1, pushes ", words)
+    words = re.sub(r"^u (.*), d ", r"Pops \1, pushes ", words)
+    return f" {re.sub(r'^d ', 'Pushes ', words)}." if words else ""
 
 
 @needs_chromium
@@ -89,7 +90,7 @@ def test_each_step_of_a_trace_is_shown(browser, tmp_path, memory, later):
     for t in range(9):
         said = frame.locator(".words").inner_text()
         s = trace.s[1, t]
-        assert f"Step {t + 1} of 9. Input w{t}. {told(trace, t)}." in said
+        assert f"Step {t + 1} of 9. Input w{t}.{told(trace, t)}" in said
         if memory != "none":
             assert f"The {trace.memory.name} holds {s.sum():.2f} in {int((s > 0).sum())} cell" in said
         assert f"Says {names[int(trace.y[1, t].argmax())]} " in said

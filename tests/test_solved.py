@@ -165,7 +165,7 @@ def test_a_trial_with_restarts_is_listed(restarted, tmp_path):
 
 def test_what_diverged_or_was_dropped_is_never_chosen():
     ended = [
-        Ended({}, [], loss, 0.0, dropped)
+        Ended({}, [], loss, 0.0, dropped, diverged=loss != loss)
         for loss, dropped in ((float("nan"), False), (0.5, False), (0.1, True), (0.7, False))
     ]
     assert choice(ended) == 1
