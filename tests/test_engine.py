@@ -93,7 +93,7 @@ def test_a_worker_that_dies_or_hangs_costs_nothing(hurt, undisturbed, tmp_path):
         seen.append(epoch)
 
     unit = Unit(LONG, (0, 1, 2))
-    patient = Engine("local", workers=1, every=0.0, stall=12.0)
+    patient = Engine("local", workers=1, every=0.0, stall=25.0)
     assert done(engine.run([unit], patient, tmp_path, progress)) == {unit}
     assert results(tmp_path) == undisturbed
     assert seen.count(1) == seen.count(2) == 1  # it did not begin again
