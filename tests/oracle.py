@@ -151,7 +151,7 @@ def register(v: Tensor, u: Tensor, d: Tensor) -> Tensor:
 def deque(
     v_top: Tensor, u_top: Tensor, d_top: Tensor, v_bottom: Tensor, u_bottom: Tensor, d_bottom: Tensor
 ) -> Tensor:
-    """Grefenstette et al. (2015), equations 8 to 11: items 1 (bottom) to 2t (top). -> r (T, 2m)."""
+    """Grefenstette et al. (2015), equations 6 to 11: items 1 (bottom) to 2t (top). -> r (T, 2m)."""
     zero, one = torch.zeros_like(u_top[0]), torch.ones_like(u_top[0])
     V: list = [None]
     s: list = [None]
@@ -266,7 +266,7 @@ def tape(d: Tensor, move: Tensor, v: Tensor) -> Tensor:
 def nondeterministic(
     delta: Tensor, v: Tensor | None = None, *, symbols: int = 2, states: int = 2, normalised: bool = False
 ) -> Tensor:
-    """DuSell and Chiang (2022), Lang's algorithm, and (2023) with vectors v (T, m): delta (T, K (2K + Q)) ->
+    """DuSell and Chiang (2023), Lang's algorithm, and with vectors v (T, m): delta (T, K (2K + Q)) ->
     r (T, K), or r (T, K m). Times run from -1, when there is a pair (0, 0) beneath the first symbol."""
     T, states_, symbols_ = len(delta), range(states), range(symbols)
     pairs = [(q, x) for q in states_ for x in symbols_]

@@ -11,6 +11,8 @@ there cannot be popped at the bottom.
     s''_t[i] = relu(s'_t[i] - relu(u_bottom - Σ_{j<i} s'_t[j]))
     V_t = [v_bottom; V_{t-1}; v_top]        r_top    = Σ_i min(s_t[i], relu(1 - Σ_{j>i} s_t[j])) V_t[i]
     s_t = [d_bottom; s''_t; d_top]          r_bottom = Σ_i min(s_t[i], relu(1 - Σ_{j<i} s_t[j])) V_t[i]
+
+These are equations 6 to 11. In print the sum in (7), and what (7) and (8) hold for, end one item too early.
 """
 
 from dataclasses import dataclass

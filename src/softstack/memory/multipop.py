@@ -1,4 +1,4 @@
-"""Yogatama et al. (2018), §3.3: a stack from which several items are popped in one step.
+"""Yogatama et al. (2018): a stack from which several items are popped in one step.
 
     p  (B, K + 1)  how likely it is to pop k = 0, 1, ..., K items: the softmax of a head
     d  (B,)        how likely it is to push then

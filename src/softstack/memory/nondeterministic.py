@@ -9,9 +9,9 @@
     below  (B, Γ, R, Q, R, K, C)   β[k][u, y → i, q, x]
 
 A run pushes, replaces or pops one symbol in a step; its weight is the product of those of its transitions. It
-begins in state 0 with the symbol 0 alone, which it can replace but not pop. The papers' inner weight
-γ[i→t][q, x → r, y] is the total of all runs from (q, x) at time i to (r, y) at time t that push y onto x and
-never look at x:
+begins in state 0 with the symbol 0 alone, which it can replace but not pop, as from 2023 on; before, it could
+not be replaced, nor uncovered again. The papers' inner weight γ[i→t][q, x → r, y] is the total of all runs
+from (q, x) at time i to (r, y) at time t that push y onto x and never look at x:
 
     γ[i→t][q,x→r,y] = [i = t-1] Δ[q,x → r,xy]                                          push
                     + Σ_{s,z} γ[i→t-1][q,x→s,z] Δ[s,z → r,y]                           replace
@@ -26,7 +26,7 @@ These weights overflow. Here they are kept as shares of all runs up to now, whic
 so that the pop is Σ_{k,u} β[k][u,y→i,q,x] Σ_{s,z} γ'[k][u,y→s,z] Δ[s,z→r,ε], and a step divides by the total.
 A run whose share falls below 1e-30 (float32) is lost. With vectors, C - 1 more numbers stand beside each one:
 the sum over the same runs of the weight times the vector of the symbol on top. A symbol that is replaced
-keeps its vector, and the vector of the first symbol is 0.
+keeps its vector, and the vector of the first symbol is 0, where the authors learn one.
 
 A step costs O(N² Q³ Γ² C) operations and keeps O(N² Q² Γ² C) numbers.
 """
@@ -59,7 +59,8 @@ class Nondeterministic:
     * `symbols`: Γ, of which the first is at the bottom
     * `states`: Q, of which the first is that of the start
     * `vectors`: m, the numbers that go with a symbol; 0 for none
-    * `normalised`: the weights from each (q, x) add up to 1, as in 2020; else they need not, as from 2022 on
+    * `normalised`: the weights from each (q, x) add up to 1, as in 2020; else they need not, as from 2022 on.
+      The read of 2020 had no states: the sum over q of what is read here
     """
 
     symbols: int

@@ -1,6 +1,6 @@
 """Several memories of one kind side by side, and reads that go deeper than the top.
 
-Joulin and Mikolov (2015), §3.2, have several stacks, and give the k topmost cells of each to the controller.
+Joulin and Mikolov (2015), §4.2, have several stacks, and give the k topmost cells of each to the controller.
 """
 
 from dataclasses import dataclass

@@ -1,11 +1,11 @@
-"""Joulin and Mikolov (2015), §3.2: a stack that is pushed, popped and left as it is, all at once.
+"""Joulin and Mikolov (2015), §4.2: a stack that is pushed, popped and left as it is, all at once.
 
     a  (B, 3)     how likely it is to push, to pop and to do nothing: the softmax of a head
-    v  (B, m)     what is pushed: σ(D h_t) in the paper
+    v  (B, m)     what is pushed: σ(D h_t) in the paper, where m = 1
     S  (B, N, m)  the paper's s_t: what is at each depth, the top first, with p beside it (`depths.py`)
 
-    S_t[0] = a[push] v          + a[pop] S_{t-1}[1]     + a[no-op] S_{t-1}[0]
-    S_t[i] = a[push] S_{t-1}[i-1] + a[pop] S_{t-1}[i+1] + a[no-op] S_{t-1}[i]
+    S_t[0] = a[push] v            + a[pop] S_{t-1}[1]   + a[no-op] S_{t-1}[0]      equation 4
+    S_t[i] = a[push] S_{t-1}[i-1] + a[pop] S_{t-1}[i+1] + a[no-op] S_{t-1}[i]      equation 5
     r_t = S_t[0]
 
 Without a limit N is the number of steps, and a step costs O(N m) operations; with `depth` it costs O(depth m)

@@ -128,8 +128,8 @@ TASKS: dict[str, Task] = {
     "dyck_2_deep": Dyck(
         "dyck_2_deep", 2, tested=(2, 50), depth=5, tested_depth=15, source="Skachkova et al. 2018"
     ),
-    "dyck_2_3": Dyck("dyck_2_3", 2, (2, 84), (86, 180), depth=3, source="Hewitt et al. 2020"),
-    "dyck_8_5": Dyck("dyck_8_5", 8, (2, 180), (182, 700), depth=5, source="Hewitt et al. 2020"),
+    "dyck_2_3": Dyck("dyck_2_3", 2, (2, 82), (86, 166), depth=3, source="Hewitt et al. 2020"),
+    "dyck_8_5": Dyck("dyck_8_5", 8, (2, 178), (182, 358), depth=5, source="Hewitt et al. 2020"),
 }
 
 

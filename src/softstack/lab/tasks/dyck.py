@@ -10,7 +10,9 @@ They draw strings from S -> (i S )i | S S | ε, with the probabilities 1/2 (shar
 1/4, of 2 to 50 symbols for training and 52 to 100 to test. Two kinds are walks instead, in which each bracket
 opens or closes with probability 1/2 where it may do both, drawn among the walks of a length:
 
-- Dyck-(k, m) of Hewitt et al. 2020: at most m brackets are open at once.
+- Dyck-(k, m) of Hewitt et al. 2020: at most m brackets are open at once. They count an end symbol: their
+  lengths of up to 84 for training and 85 to 168 to test (if m = 3; if m = 5, 180 and 181 to 360) are 2 to 82
+  and 86 to 166 brackets. Theirs end with probability 1/2 wherever nothing is open; here lengths are uniform.
 - Strings that are deeper to test than in training, and no longer, as in Skachkova et al. 2018.
 """
 
