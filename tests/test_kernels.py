@@ -599,6 +599,8 @@ def test_operators_are_registered_as_torch_wants(memory, generator):
     [
         ("cpu", "plain", "lstm", "stack"),
         ("cpu", "plain", "linear", "none"),
+        ("cpu", "plain", "gru", "superposition"),
+        ("cpu", "plain", "linear", ss.Superposition(2, depth=5)),
         ("cpu", "buffered", "gru", "queue"),
         ("gpu", "plain", "lstm", "stack"),
         ("gpu", "plain", "gru", "none"),

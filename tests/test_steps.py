@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from softstack.kernels.rnn import CORES, MEMORIES
+import softstack as ss
+from softstack.kernels.kinds import CORES, DEPTHS, MEMORIES
 from softstack.lab.training import native
 from softstack.lab.training.adam import Adam
 from softstack.lab.training.conditions import TABLE_1, Condition
@@ -54,6 +55,15 @@ def agree(condition, twin, device="cpu", atol=1e-6):
 def test_native_steps(controller, memory, more):
     condition = Condition(controller=controller, memory=memory, **more, **SIZES)
     agree(condition, Native)
+
+
+@pytest.mark.parametrize("controller", CORES)
+@pytest.mark.parametrize("memory", [*DEPTHS, "shallow"])
+def test_native_steps_by_depths(controller, memory, monkeypatch):
+    """Of a superposition stack, also one that has a name of its own, and where a controller is disturbed."""
+    monkeypatch.setitem(ss.MEMORIES, "shallow", lambda size: ss.Superposition(size, depth=5))
+    for more in (dict(), dict(state_reset=0.5, hidden_noise=0.2)):
+        agree(Condition("reversal", controller, memory, **more, **SIZES), Native)
 
 
 @pytest.mark.cuda

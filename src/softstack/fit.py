@@ -14,11 +14,11 @@ from torch import Tensor, nn
 from torch.nn.modules import module as every_module
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from softstack.cell import Edit, StackCell
+from softstack.cell import Edit, StackCell, State
 from softstack.controllers import GRU, LSTM, RNN, Heads, Linear
 from softstack.kernels.gpu.layout import on_chip
-from softstack.kernels.kinds import CORES
-from softstack.memory import NoMemory, Queue, Stack
+from softstack.kernels.kinds import CORES, DEPTHS
+from softstack.memory import NoMemory, Queue, Stack, Superposition
 
 CORE_NAMES: dict[type, str] = {Linear: "linear", RNN: "rnn", GRU: "gru", LSTM: "lstm"}
 MEMORY_NAMES: dict[type, str] = {Stack: "stack", Queue: "queue", NoMemory: "none"}
@@ -36,6 +36,8 @@ def why_not(cell: StackCell, x: Tensor, steps: int) -> str:
         return f"x is {x.dtype} and the parameters are {dtype}"
     if not steps or not x.numel():
         return "there is nothing to compute"
+    if x.is_cuda and memory_name(cell.memory) in DEPTHS:
+        return f"there is no kernel for the memory {type(cell.memory).__name__} on a GPU"
     if x.is_cuda and cell.buffered:
         core, hidden = CORES[CORE_NAMES[type(cell.core)]], cell.core.features
         if not on_chip(core, cell.memory.width, hidden, x.dtype):
@@ -50,8 +52,9 @@ def why_not_cell(cell: StackCell) -> str:
     memory = cell.memory
     if type(core) not in CORE_NAMES:
         return f"there is no kernel for the controller {type(core).__name__}"
-    if type(memory) not in MEMORY_NAMES:
-        return f"there is no kernel for the memory {type(memory).__name__}"
+    name = memory_name(memory)
+    if not name or (name in DEPTHS and cell.buffered):
+        return f"there is no kernel for the memory {type(memory).__name__}{_option(cell)}"
     reason = (
         _changed("cell", cell, StackCell)
         or _changed("cell.core", core, type(core))
@@ -72,6 +75,27 @@ def why_not_cell(cell: StackCell) -> str:
             or _foreign(f"cell.core.{name}", layer, (gates, width), like)
         )
     return reason or _hooked_everywhere()
+
+
+def memory_name(memory: Any) -> str:
+    """By which kernels know a memory; "" where there is none."""
+    if type(memory) is not Superposition:
+        return MEMORY_NAMES.get(type(memory), "")
+    return "" if memory.empty else "superposition" if memory.noop else "superposition_without_noop"
+
+
+def overfull(cell: StackCell, state: State) -> str:
+    """A state of more cells than the memory may have loses them in its first step."""
+    if type(cell.memory) is not Superposition or cell.memory.depth is None:
+        return ""
+    return "the state is deeper than the memory" if state.memory.cells.shape[-2] > cell.memory.depth else ""
+
+
+def _option(cell: StackCell) -> str:
+    """What it is of a memory with a kernel that has none."""
+    if type(cell.memory) is not Superposition:
+        return ""
+    return " with buffers" if cell.buffered else f" that reads {cell.memory.empty} where nothing is"
 
 
 def _changed(name: str, layer: nn.Module, expected: type) -> str:

@@ -7,8 +7,9 @@ from torch import Tensor
 
 from softstack.cell import StackCell, State
 from softstack.disturbance import Disturbance
-from softstack.fit import CORE_NAMES, MEMORY_NAMES
+from softstack.fit import CORE_NAMES, memory_name
 from softstack.memory import MemoryState
+from softstack.memory.depths import Depths
 
 if TYPE_CHECKING:
     from softstack.kernels.rnn import Input
@@ -54,21 +55,28 @@ def run(
     outputs = rnn.run(
         grow(x),
         tuples.Weights(*(w.unsqueeze(0) for w in weights)),
-        tuples.State(*map(grow, (h, c, state.r, *state.memory))),
+        tuples.State(*map(grow, (h, c, state.r, *held(state.memory)))),
         None if lengths is None else grow(lengths),
         CORE_NAMES[type(cell.core)],
-        MEMORY_NAMES[type(cell.memory)],
+        memory_name(cell.memory),
         None if buffer is None else rnn.Input(grow(buffer.strengths), grow(buffer.i), buffer.steps),
         None if disturbance is None else tuples.Disturbance(*map(grow, disturbance)),
         kernel,
+        getattr(cell.memory, "depth", None) or 0,
     )
     hidden = (outputs.final.h, outputs.final.c)[: len(state.h)]
-    final = State(
-        tuple(map(shrink, hidden)),
-        MemoryState(shrink(outputs.final.V), shrink(outputs.final.s)),
-        shrink(outputs.final.r),
-    )
+    V, s = shrink(outputs.final.V), shrink(outputs.final.s)
+    by_depths = isinstance(state.memory, Depths)
+    memory = Depths(torch.cat((V, s.unsqueeze(-1)), -1)) if by_depths else MemoryState(V, s)
+    final = State(tuple(map(shrink, hidden)), memory, shrink(outputs.final.r))
     return Final(shrink(outputs.y), final, *map(shrink, (*outputs.buffer, outputs.o)))
+
+
+def held(memory: MemoryState | Depths) -> tuple[Tensor, Tensor]:
+    """V (B, N, m) and s (B, N): the vectors in cells, and how much of each there is."""
+    if isinstance(memory, Depths):
+        return memory.cells[..., :-1], memory.cells[..., -1]
+    return memory.V, memory.s
 
 
 def state_of(final: Final) -> State:

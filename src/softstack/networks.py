@@ -248,6 +248,7 @@ class StackRNN(Disturbed):
         """One cell: through a kernel if one fits, else step by step."""
         x = x if live is None else only_where(live, x)
         reason = fit.kept(return_trace, edit) or fit.why_not(cell, x, x.shape[-2])
+        reason = reason or fit.overfull(cell, state)
         kernel = kernels.choose(self.backend, x, reason)
         if kernel != "reference":
             final = fused.run(cell, x, state, lengths, kernel, disturbance=disturbance)

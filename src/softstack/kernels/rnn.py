@@ -13,7 +13,7 @@ from torch import Tensor
 from softstack.kernels import KERNELS
 from softstack.kernels.gpu.layout import on_chip
 from softstack.kernels.kinds import CORES as CORES
-from softstack.kernels.kinds import LINEAR, LSTM, NONE
+from softstack.kernels.kinds import DEPTHS, LINEAR, LSTM, NONE, SUPERPOSITION
 from softstack.kernels.kinds import MEMORIES as MEMORIES
 from softstack.kernels.operators import once, operator, plain, refuse_tangents
 from softstack.kernels.scan import HALVES
@@ -36,7 +36,7 @@ INPUTS = (
     *Disturbance._fields, "lengths",
 )  # fmt: skip
 OUTPUTS = ("y", "o", *State._fields, *Buffer._fields)  # and the tape and its links, which have no gradient
-OPTIONS = "int core, int memory, SymInt steps, bool ragged, bool buffered, bool disturbed"
+OPTIONS = "int core, int memory, SymInt steps, bool ragged, bool buffered, bool disturbed, int depth"
 
 
 def flat(parts: Any) -> list[Tensor]:
@@ -65,11 +65,12 @@ def kept_of(inputs: Inputs, outputs: Outputs) -> Kept:
 
 
 def sizes_of(options: Options, x: Tensor, W: Tensor, Wo: Tensor, V: Tensor, n: int) -> Sizes:
-    core, memory, T, _, buffered, _ = options
+    core, memory, T, _, buffered, _, depth = options
     (_, B, n_in, k), m = x.shape, V.shape[3]
     A = (W if core == LINEAR else Wo).shape[1]
-    N = n if memory == NONE else n + T
-    return Sizes(B, T, k, m, Wo.shape[2], A - m - (4 if buffered else 2), W.shape[1], N, n_in)
+    K = A - m - (4 if buffered else 3 if memory == SUPERPOSITION else 2)
+    N = n if memory == NONE else torch.sym_min(n + T, depth) if depth else n + T
+    return Sizes(B, T, k, m, Wo.shape[2], K, W.shape[1], N, n_in)
 
 
 def sizes_of_inputs(options: Options, inputs: Inputs) -> Sizes:
@@ -204,7 +205,6 @@ class Fused(torch.autograd.Function):
 class Direct(torch.autograd.Function):
     """The same without torch's dispatcher, which takes as long as a short sequence on a GPU."""
 
-
     @staticmethod
     def forward(ctx: Any, *arguments: Any) -> Any:
         outputs = tuple(rnn_forward(*arguments))
@@ -254,14 +254,14 @@ def run(
     buffer: Input | None,
     disturbance: Disturbance | None,
     backend: str,
+    depth: int = 0,
 ) -> Outputs:
     """Each of P models over its own sequences, x (P, B, T, k), or what is in its input buffer. `lengths`
     (P, B) counts steps."""
     P, B, T, _ = x.shape
     strengths, i, steps = buffer or Input(x.new_zeros(P, B, 0), x.new_zeros(P, B), T)
-    options = Options(
-        CORES[core], MEMORIES[memory], steps, lengths is not None, buffer is not None, disturbance is not None
-    )
+    ragged, buffered, disturbed = lengths is not None, buffer is not None, disturbance is not None
+    options = Options(CORES[core], (MEMORIES | DEPTHS)[memory], steps, ragged, buffered, disturbed, depth)
     if disturbance is None:
         disturbance = Disturbance(x.new_zeros(P, B, 0), x.new_zeros(P, B, 0, 0))
     elif lengths is not None:  # padding is left alone

@@ -2,7 +2,8 @@
 
 P models   B sequences each   T steps   k inputs   H hidden   K outputs   m numbers that the memory reads
 n slots of the memory before the first step, N after the last   n_in items in the input buffer
-A = 2 + m + K actions: u, d, v and y; with buffers i and o follow d, and A = 4 + m + K
+A = 2 + m + K actions: u, d, v and y; with buffers i and o follow d, and A = 4 + m + K. A superposition stack
+has the probabilities of its two or three actions for u and d, and A = 2 + m + K or 3 + m + K
 G rows of the map that sees [x; r]: A (linear), H (RNN), 3 H (GRU), 4 H (LSTM)
 """
 
@@ -20,6 +21,7 @@ class Options(NamedTuple):
     ragged: bool  # whether steps at or after `lengths` are padding
     buffered: bool
     disturbed: bool  # whether there is a `Disturbance`
+    depth: int = 0  # cells that a superposition stack has at most; 0 for any number
 
 
 class Weights(NamedTuple):
@@ -40,7 +42,7 @@ class State(NamedTuple):
     c: Tensor  # (P, B, H) of the LSTM
     r: Tensor  # (P, B, m)
     V: Tensor  # (P, B, n, m), or N
-    s: Tensor  # (P, B, n), or N
+    s: Tensor  # (P, B, n), or N; of a superposition stack, how likely it is that something is there
 
 
 class Buffer(NamedTuple):

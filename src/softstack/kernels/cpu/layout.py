@@ -6,7 +6,7 @@ numbers and with functions of `math` replaced by its own, and numba must not be 
 
 from typing import NamedTuple
 
-from softstack.kernels.kinds import LSTM, NONE
+from softstack.kernels.kinds import LSTM, NONE, SUPERPOSITION
 from softstack.kernels.tuples import Options, Sizes
 
 LANES = 16  # sequences that are computed at once
@@ -25,7 +25,8 @@ class Places(NamedTuple):
     r: int  # T + 1 steps, m rows
     acts: int  # T steps, A rows
     gates: int  # T steps, KEPT[core] H rows
-    level: int  # (B, N) of a chain; or, of a memory that is worked by rows, V (blocks, N, m, LANES)
+    level: int  # (B, N) of a chain; of a memory that is worked by rows, V (blocks, N, m, LANES); of one whose
+    # cells stand for depths, those before each step and after the last (blocks, T + 1, N, m + 1, LANES)
     top: int  # (B, T + 1); or its strengths before and after each step (blocks, rows, LANES)
     level_in: int  # (B, n_in) of the input buffer's chain
     top_in: int  # (B, T + 1)
@@ -34,17 +35,20 @@ class Places(NamedTuple):
 
 def places(options: Options, sizes: Sizes, chained: bool) -> Places:
     """`chained`: whether the memory is worked as a chain of cells, or by rows."""
-    core, memory, _, _, buffered, _ = options
+    core, memory, _, _, buffered, _, _ = options
     B, T, k, m, H, K, _, N, n_in = sizes
     lanes = -(-B // LANES) * LANES
     h = T * lanes * k
     c = h + (T + 1) * lanes * H
     r = c + ((T + 1) * lanes * H if core == LSTM else 0)
     acts = r + (T + 1) * lanes * m
-    gates = acts + T * lanes * ((4 if buffered else 2) + m + K)
+    gates = acts + T * lanes * ((4 if buffered else 3 if memory == SUPERPOSITION else 2) + m + K)
     level = gates + T * lanes * KEPT[core] * H
     if memory == NONE:
         top, level_in = level, level
+    elif memory >= SUPERPOSITION:
+        top = level + (T + 1) * lanes * N * (m + 1)
+        level_in = top
     elif chained:
         top = level + B * N
         level_in = top + B * (T + 1)
@@ -68,12 +72,12 @@ def links(options: Options, sizes: Sizes) -> int:
     return B * (N + T + 1) + (B * (n_in + T + 1) if options.buffered else 0)
 
 
-Paths = tuple[bool | None, bool | None, bool | None, bool | None]
+Paths = tuple[bool | None, bool | None, bool | None, bool | None, bool | None]
 
 
 def paths(options: Options, N: int) -> Paths:
-    """How a network with N slots is worked, as `cpu/rnn.py` takes it: whether its memory by rows, whether as
-    a chain, whether it is buffered and whether disturbed; True or None."""
-    memory = options.memory != NONE
-    rows, chained = (memory and N <= SHORT) or None, (memory and N > SHORT) or None
-    return rows, chained, options.buffered or None, options.disturbed or None
+    """How a network with N slots is worked, as `cpu/rnn.py` takes it: whether its memory by rows, as a chain
+    or by depths, whether it is buffered and whether disturbed; True or None."""
+    items, depths = options.memory < NONE, options.memory > NONE
+    rows, chained = (items and N <= SHORT) or None, (items and N > SHORT) or None
+    return rows, chained, depths or None, options.buffered or None, options.disturbed or None

@@ -2,11 +2,11 @@
 
 What every sequence has at every step lies as (T, blocks, rows, LANES), so that a row is one vector; the tape
 of a model holds all of it for the backward pass (`cpu/layout.py`). A long memory is worked as a chain, one
-sequence at a time, for its control flow depends on its strengths; a short one by rows as well. README.md
-derives the backward pass.
+sequence at a time, for its control flow depends on its strengths; a short one by rows as well, and so is one
+whose cells stand for depths. README.md derives the backward pass.
 
-`rows`, `chained`, `buffered` and `disturbed` say what there is, as True or None: numba leaves out what a None
-rules out, and takes half as long to compile the rest.
+`rows`, `chained`, `depths`, `buffered` and `disturbed` say what there is, as True or None: numba leaves out
+what a None rules out, and takes half as long to compile the rest.
 """
 
 from softstack.kernels.cpu.cells import (
@@ -28,6 +28,7 @@ from softstack.kernels.cpu.cells import (
     zero,
 )
 from softstack.kernels.cpu.compiling import compiled, inlined
+from softstack.kernels.cpu.depths import choose, gather_cells, mix, spread_cells, stay, unchoose, unmix
 from softstack.kernels.cpu.lanes import add_back, add_outer, affine
 from softstack.kernels.cpu.layout import LANES
 from softstack.kernels.cpu.memory import (
@@ -48,6 +49,7 @@ from softstack.kernels.cpu.short import rows_before, step, unstep
 from softstack.kernels.cpu.tape import (
     chain_of_buffer,
     chain_of_memory,
+    depths_of_memory,
     gather,
     gather_step,
     places,
@@ -57,15 +59,17 @@ from softstack.kernels.cpu.tape import (
     spread_step,
     tracks,
 )
-from softstack.kernels.kinds import GRU, LINEAR, LSTM, NONE, RNN, STACK
+from softstack.kernels.kinds import GRU, LINEAR, LSTM, RNN, STACK, SUPERPOSITION
 from softstack.kernels.tuples import Weights
 
 
 @inlined
-def act(core, w, x, r, h_was, h_new, c_was, c_new, gates, pre, out, squashed, action, noise, disturbed):
+def act(
+    core, w, x, r, h_was, h_new, c_was, c_new, gates, pre, out, at_v, at_y, action, noise, depths, disturbed
+):  # fmt: skip
     """§2.2: what the controller does with x_t, r_{t-1} and h_{t-1}: h_t and c_t, its gates and its actions,
-    of which the first `squashed` are strengths and vectors. `pre` and `out` are room for rows.
-    Where it is disturbed `noise` is added to h_t."""
+    of which those before `at_v` are strengths or, by depths, probabilities, and those from there to `at_y` v.
+    `pre` and `out` are room for rows. Where it is disturbed `noise` is added to h_t."""
     H = h_new.shape[0]
     if core == GRU:
         none = x[:0]
@@ -82,22 +86,26 @@ def act(core, w, x, r, h_was, h_new, c_was, c_new, gates, pre, out, squashed, ac
     if disturbed is not None:
         add(h_new, noise)
     if core == LINEAR:
-        squash(action, pre, squashed)
+        said = pre
     else:
         affine(out, w.bo, w.W, x[:0], x[:0], w.Wo, h_new)
-        squash(action, out, squashed)
+        said = out
+    squash(action, said, at_y)
+    if depths is not None:
+        choose(action, said, at_v)
 
 
 @compiled
-def forward(room, options, sizes, inputs, outputs, rows, chained, buffered, disturbed):
+def forward(room, options, sizes, inputs, outputs, rows, chained, depths, buffered, disturbed):
     """Each model over its own sequences. The final V comes in with what the memory holds at first."""
-    core, memory, T, ragged, _, _ = options
+    core, memory, T, ragged, _, _, _ = options
     B, _, k, m, _, _, _, N, n_in = sizes
     x, weights, before, buffer_before, (keep, noise), lengths = inputs
     y, o, final, buffer, tape, links = outputs
     at = places(options, sizes, chained is not None)
-    n = N - T if memory != NONE else N
-    at_v = 4 if buffered is not None else 2  # the strengths u, d, and i, o come before v
+    n = before.s.shape[2]
+    # the strengths u, d, and i, o come before v, or push, pop and no-op
+    at_v = 4 if buffered is not None else 3 if memory == SUPERPOSITION else 2
     at_y = at_v + m
     lifo = memory == STACK
     pre, out, seen, item, row, ends, end_strengths, not_numbers, keep_t, noise_t, h_in, c_in = room
@@ -121,6 +129,9 @@ def forward(room, options, sizes, inputs, outputs, rows, chained, buffered, dist
                 vectors, strengths = rows_of_memory(tape[p], at, sizes, block)
                 spread(vectors[: n * m], V.reshape(B, N * m), begin)
                 spread(strengths[:n], before.s[p], begin)
+            if depths is not None:
+                (cells,) = depths_of_memory(tape[p], at, sizes, block)
+                spread_cells(cells[0], before.V[p], before.s[p], n, begin)
             for lane in range(lanes):
                 q = begin + lane
                 if chained is not None:
@@ -164,8 +175,8 @@ def forward(room, options, sizes, inputs, outputs, rows, chained, buffered, dist
                     scale(c_in, c_was, keep_t)
                     h_from, c_from = h_in, c_in
                 act(
-                    core, w, x_t, r_was, h_from, h_new, c_from, c_new, gates[t, block], pre, out, at_y,
-                    action, noise_t, disturbed,
+                    core, w, x_t, r_was, h_from, h_new, c_from, c_new, gates[t, block], pre, out, at_v,
+                    at_y, action, noise_t, depths, disturbed,
                 )  # fmt: skip
                 if ragged:
                     for lane in range(lanes):
@@ -176,6 +187,13 @@ def forward(room, options, sizes, inputs, outputs, rows, chained, buffered, dist
                 if rows is not None:
                     copy(vectors, (n + t) * m, action[at_v:at_y])
                     step(strengths, vectors, n, t, action, lifo, seen, r_new)
+                elif depths is not None:
+                    held_cells, count = min(n + t, N), min(n + t + 1, N)
+                    mix(cells[t], held_cells, cells[t + 1], count, action, at_v, r_new)
+                    if ragged:
+                        for lane in range(lanes):
+                            if t >= lengths[p, begin + lane]:
+                                stay(cells[t + 1], count * (m + 1), cells[t], held_cells * (m + 1), lane)
                 else:
                     zero(r_new)
                 for lane in range(lanes):
@@ -212,6 +230,8 @@ def forward(room, options, sizes, inputs, outputs, rows, chained, buffered, dist
             if rows is not None:
                 gather(V.reshape(B, N * m), vectors, begin)
                 gather(final.s[p], strengths[rows_before(n, T) :], begin)
+            if depths is not None:
+                gather_cells(V, final.s[p], N, cells[T], begin)
             for lane in range(lanes):
                 q = begin + lane
                 if chained is not None:
@@ -223,18 +243,19 @@ def forward(room, options, sizes, inputs, outputs, rows, chained, buffered, dist
 
 
 @compiled
-def backward(room, options, sizes, kept, gradients, to_x, rows, chained, buffered, disturbed):
+def backward(room, options, sizes, kept, gradients, to_x, rows, chained, depths, buffered, disturbed):
     """The gradients of x are made where `to_x`, and where it is buffered."""
-    core, memory, T, ragged, _, _ = options
+    core, memory, T, ragged, _, _, _ = options
     x, W, Wh, Wo, lengths, s0, strengths0, i0, keep, noise, V, s, strengths_in, tape, links = kept
     gy, go, to_state, to_buffer, gx, to_weights = gradients
     B, _, k, m, H, _, _, N, n_in = sizes
     at = places(options, sizes, chained is not None)
-    n = N - T if memory != NONE else N
-    at_v = 4 if buffered is not None else 2
+    n = s0.shape[2]
+    at_v = 4 if buffered is not None else 3 if memory == SUPERPOSITION else 2
     at_y = at_v + m
     lifo = memory == STACK
     h_grad, c_grad, r_grad, s_grad, V_grad, x_grad = room.h, room.c, room.r, room.s, room.V, room.x
+    cells_grad, cells_grad_was = room.depths, room.depths_was
     h_kept, c_kept, r_kept, item, row = room.h_kept, room.c_kept, room.r_kept, room.item, room.row
     outs, pres, recs = room.outs, room.pres, room.recs
     keep_t, noise_t, c_in = room.keep, room.noise, room.c_in
@@ -256,6 +277,9 @@ def backward(room, options, sizes, kept, gradients, to_x, rows, chained, buffere
                 vectors, strengths = rows_of_memory(tape[p], at, sizes, block)
                 spread(s_grad, gsp, begin)
                 spread(V_grad, gVp.reshape(B, N * m), begin)
+            if depths is not None:
+                (cells,) = depths_of_memory(tape[p], at, sizes, block)
+                spread_cells(cells_grad, gVp, gsp, N, begin)
             for lane in range(lanes):
                 q = begin + lane
                 end = min(T, lengths[p, q]) if ragged else T
@@ -325,7 +349,20 @@ def backward(room, options, sizes, kept, gradients, to_x, rows, chained, buffere
                             unlink(s0[p], gsp, q, out[0, lane], popped, lifo)
                         for j in range(m):
                             out[at_v + j, lane] = gVp[q, slot, j]
-                unsquash(out, action, at_y)
+                if depths is not None:
+                    held_cells, count = min(n + t, N), min(n + t + 1, N)
+                    unmix(
+                        cells[t], held_cells, count, action, at_v, r_grad, cells_grad, cells_grad_was, out
+                    )  # fmt: skip
+                    if ragged:
+                        for lane in range(lanes):
+                            if t >= lengths[p, begin + lane]:
+                                stay(cells_grad_was, held_cells * (m + 1), cells_grad, N * (m + 1), lane)
+                    cells_grad, cells_grad_was = cells_grad_was, cells_grad
+                    unsquash(out[at_v:], action[at_v:], m)
+                    unchoose(out, action, at_v)
+                else:
+                    unsquash(out, action, at_y)
                 if ragged:
                     for lane in range(lanes):
                         if t >= lengths[p, begin + lane]:
@@ -404,6 +441,8 @@ def backward(room, options, sizes, kept, gradients, to_x, rows, chained, buffere
                         spread_lane(s_grad, gsp, begin, lane)
                 gather(gsp, s_grad[:n], begin)
                 gather(gVp.reshape(B, N * m), V_grad[: n * m], begin)
+            if depths is not None:
+                gather_cells(gVp, gsp, n, cells_grad, begin)
             gather(to_state.h[p], h_grad, begin)
             gather(to_state.r[p], r_grad, begin)
             if core == LSTM:

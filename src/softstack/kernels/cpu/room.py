@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softstack.kernels.cpu.layout import LANES, paths
-from softstack.kernels.kinds import GRU, LINEAR, LSTM
+from softstack.kernels.kinds import GRU, LINEAR, LSTM, SUPERPOSITION
 from softstack.kernels.tuples import Options, Sizes
 
 
@@ -33,6 +33,8 @@ class BackwardRoom(NamedTuple):
     s: Any  # (N, LANES)
     V: Any  # (N m, LANES)
     x: Any  # (k, LANES)
+    depths: Any  # (N (m + 1), LANES) of a superposition stack after a step, and before it
+    depths_was: Any
     h_kept: Any  # of sequences that have ended
     c_kept: Any
     r_kept: Any
@@ -60,12 +62,15 @@ def for_forward(options: Options, sizes: Sizes, real: Any) -> ForwardRoom:
 
 def for_backward(options: Options, sizes: Sizes, real: Any) -> BackwardRoom:
     B, T, k, m, H, _, G, N, _ = sizes
-    cells, linear = N if paths(options, N)[0] else 0, options.core == LINEAR
+    by_rows, _, by_depths, _, _ = paths(options, N)
+    cells, linear = N if by_rows else 0, options.core == LINEAR
+    depths = N * (m + 1) if by_depths else 0
     steps = (T, -(-B // LANES))
     disturbed = H if options.disturbed else 0
     counts = (actions(options, sizes), 0 if linear else G, H if options.core == GRU else 0, disturbed)
     of_steps = [math.prod(steps) * count for count in counts]
-    small = (H, H, m, cells, cells * m, k, H, H, m, cells, cells, 1, disturbed, disturbed)
+    of_state = (H, H, m, cells, cells * m, k, depths, depths)
+    small = (*of_state, H, H, m, cells, cells, 1, disturbed, disturbed)
     arrays = rows((*small, *of_steps), real)
     large = zip(arrays[len(small) :], counts, strict=True)
     outs, pres, recs, h_in = (z.reshape(*steps, n, LANES) for z, n in large)
@@ -88,4 +93,5 @@ def rows(counts: Sequence[int], real: Any) -> list[Any]:
 
 
 def actions(options: Options, sizes: Sizes) -> int:
-    return (4 if options.buffered else 2) + sizes.m + sizes.K
+    said = 4 if options.buffered else 3 if options.memory == SUPERPOSITION else 2  # before v
+    return said + sizes.m + sizes.K

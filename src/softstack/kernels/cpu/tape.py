@@ -4,7 +4,7 @@ from softstack.kernels.cpu.compiling import inlined, internal
 from softstack.kernels.cpu.layout import KEPT, LANES
 from softstack.kernels.cpu.layout import places as places_in_python
 from softstack.kernels.cpu.short import rows_before
-from softstack.kernels.kinds import LSTM
+from softstack.kernels.kinds import LSTM, SUPERPOSITION
 
 places = internal(places_in_python)
 
@@ -14,7 +14,8 @@ def tracks(tape, at, options, sizes):
     """What a model's tape holds of every step: x, h, c, r, actions and gates."""
     B, T, k, m, H, K, _, _, _ = sizes
     blocks = -(-B // LANES)
-    A, gates = (4 if options.buffered else 2) + m + K, KEPT[options.core] * H
+    said = 4 if options.buffered else 3 if options.memory == SUPERPOSITION else 2  # before v
+    A, gates = said + m + K, KEPT[options.core] * H
     cells = H if options.core == LSTM else 0
     return (
         tape[at.x : at.h].reshape(T, blocks, k, LANES),
@@ -33,6 +34,13 @@ def rows_of_memory(tape, at, sizes, block):
     V = tape[at.level : at.top].reshape(blocks, sizes.N * sizes.m, LANES)
     held = tape[at.top : at.level_in].reshape(blocks, strengths, LANES)
     return V[block], held[block]
+
+
+@inlined
+def depths_of_memory(tape, at, sizes, block):
+    """A superposition stack on a model's tape: its cells before each step of a block, and after the last."""
+    blocks, rows = -(-sizes.B // LANES), sizes.N * (sizes.m + 1)
+    return (tape[at.level : at.top].reshape(blocks, sizes.T + 1, rows, LANES)[block],)
 
 
 @inlined

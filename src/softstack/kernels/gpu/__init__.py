@@ -9,7 +9,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from softstack.errors import BadInput
 from softstack.kernels.gpu.layout import geometry_size, places
+from softstack.kernels.kinds import MEMORIES
 from softstack.kernels.tuples import Gradients, Inputs, Kept, Options, Outputs, Sizes, Steps
 
 DEVICE = "cuda"
@@ -62,6 +64,8 @@ def scan_step(
 def rnn_forward(options: Options, sizes: Sizes, inputs: Inputs, outputs: Outputs) -> None:
     from softstack.kernels.gpu import rnn
 
+    if options.memory not in MEMORIES.values():
+        raise BadInput("a superposition stack has no kernel on a GPU: use backend='auto' or 'reference'")
     rnn.forward(options, sizes, inputs, outputs)
 
 

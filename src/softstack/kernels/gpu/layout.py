@@ -18,7 +18,7 @@ def geometry_size(N: int) -> int:
 
 def places(options: Options, sizes: Sizes) -> tuple[list[int], int]:
     """Where on a sequence's tape its parts begin, and the end; and how many links it has."""
-    core, memory, _, _, buffered, _ = options
+    core, memory, _, _, buffered, _, _ = options
     _, T, _, m, H, _, G, N, n_in = sizes
     chained = memory != NONE
     parts = (

@@ -91,7 +91,7 @@ def room(like, P, B, T, width, by_step, zeroed):
 
 
 def forward(options, sizes, inputs, outputs):
-    core, memory, _, ragged, buffered, disturbed = options
+    core, memory, _, ragged, buffered, disturbed, _ = options
     x, weights, start, before, disturbance, lengths = inputs
     y, o, final, buffer, tape, links = outputs
     W, b, _, _, Wo, bo = weights
@@ -136,7 +136,7 @@ def forward(options, sizes, inputs, outputs):
 
 
 def backward(options, sizes, kept, gradients, to_x, from_strengths):
-    core, memory, _, ragged, buffered, disturbed = options
+    core, memory, _, ragged, buffered, disturbed, _ = options
     x, W, Wh, Wo, lengths, s0, strengths0, i0, keep, noise, V, s, strengths, tape, links = kept
     gy, go, state, buffer, gx, to_weights = gradients
     P, (B, T, k, m, H, K, G, N, n_in) = x.shape[0], sizes

@@ -12,9 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from softstack import fit
+from softstack.kernels.kinds import DEPTHS, MEMORIES
 from softstack.lab.training import noise
 from softstack.lab.training.conditions import Condition, StepsPerSymbol
 from softstack.lab.training.population import Population
+from softstack.memory import Memory
 
 Array = np.ndarray[Any, Any]
 KNOWN = frozenset((
@@ -52,7 +55,8 @@ class Native:
         self.gradient = np.zeros_like(self.vectors)
         self.losses, self.per_step = np.zeros(P, np.float32), PER_STEP[condition.loss_name]
         self.trials, self.one_hot = np.arange(P)[:, None], np.eye(K, dtype=self.vectors.dtype)
-        self.recurrence = Recurrence(condition, P, B, T, K, optimiser.vectors.dtype)
+        memory = population.network.cell.memory
+        self.recurrence = Recurrence(condition, memory, P, B, T, K, optimiser.vectors.dtype)
         self.weights = parts(population, self.vectors, *self.recurrence.weights)
         self.gradients = parts(population, self.gradient, *self.recurrence.gradients)
         self.read_off = ReadOff(condition, self.recurrence) if condition.buffered else None
@@ -135,7 +139,9 @@ class Recurrence:
     buffers, and `gradients` like the weights.
     """
 
-    def __init__(self, condition: Condition, P: int, B: int, T: int, K: int, real: torch.dtype) -> None:
+    def __init__(
+        self, condition: Condition, memory: Memory, P: int, B: int, T: int, K: int, real: torch.dtype
+    ) -> None:
         from softstack.kernels import cpu, rnn
         from softstack.kernels.cpu import rnn as compiled
         from softstack.kernels.cpu import room
@@ -143,14 +149,15 @@ class Recurrence:
 
         buffered, m = condition.buffered, condition.memory_size
         H = 0 if condition.controller == "linear" else condition.hidden_size
-        A = (4 if buffered else 2) + m + K
+        A = sum(head.size for head in memory.heads.values()) + (2 if buffered else 0) + K
         G = {"linear": A, "rnn": H, "gru": 3 * H, "lstm": 4 * H}[condition.controller]
         steps = StepsPerSymbol(condition.steps_per_symbol)(T) if buffered else T
-        core, memory = rnn.CORES[condition.controller], rnn.MEMORIES[condition.memory]
+        core, kind = rnn.CORES[condition.controller], (MEMORIES | DEPTHS)[fit.memory_name(memory)]
+        depth = getattr(memory, "depth", None) or 0
         disturbed = bool(H and (condition.state_reset or condition.hidden_noise))
         self.compiled, self.options = (
             compiled,
-            Options(core, memory, steps, ragged=False, buffered=buffered, disturbed=disturbed),
+            Options(core, kind, steps, False, buffered, disturbed, depth),
         )
 
         def zeros(*shape: int) -> Tensor:
