@@ -10,6 +10,7 @@ from softstack.kernels.kinds import LSTM, NONE, SUPERPOSITION
 from softstack.kernels.tuples import Options, Sizes
 
 LANES = 16  # sequences that are computed at once
+SEGMENT = 32  # steps from one note of a memory whose cells stand for depths to the next
 SHORT = 128  # slots of a memory that is worked by rows; beyond about 190 chains are faster, whatever m
 KEPT = (0, 0, 4, 5)  # rows kept per hidden unit and step, by core: the GRU's reset, update, g and rec; the
 # LSTM's i, f, g, o and tanh(c)
@@ -26,7 +27,7 @@ class Places(NamedTuple):
     acts: int  # T steps, A rows
     gates: int  # T steps, KEPT[core] H rows
     level: int  # (B, N) of a chain; of a memory that is worked by rows, V (blocks, N, m, LANES); of one whose
-    # cells stand for depths, those before each step and after the last (blocks, T + 1, N, m + 1, LANES)
+    # cells stand for depths, those before every SEGMENTth step (blocks, T // SEGMENT + 1, N, m + 1, LANES)
     top: int  # (B, T + 1); or its strengths before and after each step (blocks, rows, LANES)
     level_in: int  # (B, n_in) of the input buffer's chain
     top_in: int  # (B, T + 1)
@@ -47,7 +48,7 @@ def places(options: Options, sizes: Sizes, chained: bool) -> Places:
     if memory == NONE:
         top, level_in = level, level
     elif memory >= SUPERPOSITION:
-        top = level + (T + 1) * lanes * N * (m + 1)
+        top = level + (T // SEGMENT + 1) * lanes * N * (m + 1)
         level_in = top
     elif chained:
         top = level + B * N

@@ -28,9 +28,9 @@ from softstack.kernels.cpu.cells import (
     zero,
 )
 from softstack.kernels.cpu.compiling import compiled, inlined
-from softstack.kernels.cpu.depths import choose, gather_cells, mix, spread_cells, stay, unchoose, unmix
+from softstack.kernels.cpu.depths import choose, gather_cells, mix, replay, spread_cells, unchoose, unmix
 from softstack.kernels.cpu.lanes import add_back, add_outer, affine
-from softstack.kernels.cpu.layout import LANES
+from softstack.kernels.cpu.layout import LANES, SEGMENT
 from softstack.kernels.cpu.memory import (
     END,
     column_faults,
@@ -108,7 +108,8 @@ def forward(room, options, sizes, inputs, outputs, rows, chained, depths, buffer
     at_v = 4 if buffered is not None else 3 if memory == SUPERPOSITION else 2
     at_y = at_v + m
     lifo = memory == STACK
-    pre, out, seen, item, row, ends, end_strengths, not_numbers, keep_t, noise_t, h_in, c_in = room
+    D = N * (m + 1)  # rows of a superposition stack
+    pre, out, seen, cells, item, row, ends, end_strengths, not_numbers, keep_t, noise_t, h_in, c_in = room
     heads, held, fault = ends[0], end_strengths[0], not_numbers[0]
     fronts, left, fault_in = ends[1], end_strengths[1], not_numbers[1]
     for p in range(x.shape[0]):
@@ -130,8 +131,9 @@ def forward(room, options, sizes, inputs, outputs, rows, chained, depths, buffer
                 spread(vectors[: n * m], V.reshape(B, N * m), begin)
                 spread(strengths[:n], before.s[p], begin)
             if depths is not None:
-                (cells,) = depths_of_memory(tape[p], at, sizes, block)
-                spread_cells(cells[0], before.V[p], before.s[p], n, begin)
+                (notes,) = depths_of_memory(tape[p], at, sizes, block)
+                cells_was, cells_new = cells[:D], cells[D:]
+                spread_cells(cells_was, before.V[p], before.s[p], n, begin)
             for lane in range(lanes):
                 q = begin + lane
                 if chained is not None:
@@ -188,12 +190,11 @@ def forward(room, options, sizes, inputs, outputs, rows, chained, depths, buffer
                     copy(vectors, (n + t) * m, action[at_v:at_y])
                     step(strengths, vectors, n, t, action, lifo, seen, r_new)
                 elif depths is not None:
-                    held_cells, count = min(n + t, N), min(n + t + 1, N)
-                    mix(cells[t], held_cells, cells[t + 1], count, action, at_v, r_new)
-                    if ragged:
-                        for lane in range(lanes):
-                            if t >= lengths[p, begin + lane]:
-                                stay(cells[t + 1], count * (m + 1), cells[t], held_cells * (m + 1), lane)
+                    if t % SEGMENT == 0:
+                        copy(notes[t // SEGMENT], 0, cells_was)
+                    mix(cells_was, cells_new, n, N, t, action, at_v, m, lengths[p], begin)
+                    cells_was, cells_new = cells_new, cells_was
+                    copy(r_new, 0, cells_was[:m])
                 else:
                     zero(r_new)
                 for lane in range(lanes):
@@ -231,7 +232,7 @@ def forward(room, options, sizes, inputs, outputs, rows, chained, depths, buffer
                 gather(V.reshape(B, N * m), vectors, begin)
                 gather(final.s[p], strengths[rows_before(n, T) :], begin)
             if depths is not None:
-                gather_cells(V, final.s[p], N, cells[T], begin)
+                gather_cells(V, final.s[p], N, cells_was, begin)
             for lane in range(lanes):
                 q = begin + lane
                 if chained is not None:
@@ -255,7 +256,8 @@ def backward(room, options, sizes, kept, gradients, to_x, rows, chained, depths,
     at_y = at_v + m
     lifo = memory == STACK
     h_grad, c_grad, r_grad, s_grad, V_grad, x_grad = room.h, room.c, room.r, room.s, room.V, room.x
-    cells_grad, cells_grad_was = room.depths, room.depths_was
+    D = N * (m + 1)
+    cells_grad, cells_grad_was, segment = room.cells[:D], room.cells[D:], room.segment
     h_kept, c_kept, r_kept, item, row = room.h_kept, room.c_kept, room.r_kept, room.item, room.row
     outs, pres, recs = room.outs, room.pres, room.recs
     keep_t, noise_t, c_in = room.keep, room.noise, room.c_in
@@ -278,7 +280,7 @@ def backward(room, options, sizes, kept, gradients, to_x, rows, chained, depths,
                 spread(s_grad, gsp, begin)
                 spread(V_grad, gVp.reshape(B, N * m), begin)
             if depths is not None:
-                (cells,) = depths_of_memory(tape[p], at, sizes, block)
+                (notes,) = depths_of_memory(tape[p], at, sizes, block)
                 spread_cells(cells_grad, gVp, gsp, N, begin)
             for lane in range(lanes):
                 q = begin + lane
@@ -350,14 +352,13 @@ def backward(room, options, sizes, kept, gradients, to_x, rows, chained, depths,
                         for j in range(m):
                             out[at_v + j, lane] = gVp[q, slot, j]
                 if depths is not None:
-                    held_cells, count = min(n + t, N), min(n + t + 1, N)
+                    if t == T - 1 or (t + 1) % SEGMENT == 0:
+                        replay(segment, notes, n, N, t, acts, block, at_v, m, lengths[p], begin)
+                    cells_was = segment[t % SEGMENT * D : (t % SEGMENT + 1) * D]
                     unmix(
-                        cells[t], held_cells, count, action, at_v, r_grad, cells_grad, cells_grad_was, out
+                        cells_was, n, N, t, action, at_v, lengths[p], begin, r_grad, cells_grad,
+                        cells_grad_was, out,
                     )  # fmt: skip
-                    if ragged:
-                        for lane in range(lanes):
-                            if t >= lengths[p, begin + lane]:
-                                stay(cells_grad_was, held_cells * (m + 1), cells_grad, N * (m + 1), lane)
                     cells_grad, cells_grad_was = cells_grad_was, cells_grad
                     unsquash(out[at_v:], action[at_v:], m)
                     unchoose(out, action, at_v)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softstack.kernels.cpu.layout import LANES, paths
+from softstack.kernels.cpu.layout import LANES, SEGMENT, paths
 from softstack.kernels.kinds import GRU, LINEAR, LSTM, SUPERPOSITION
 from softstack.kernels.tuples import Options, Sizes
 
@@ -15,6 +15,7 @@ class ForwardRoom(NamedTuple):
     pre: Any  # (G, LANES) what a controller squashes
     out: Any  # (A, LANES) what its heads squash
     seen: Any  # (N, LANES) how much of each cell is read
+    cells: Any  # (2 D, LANES) of a superposition stack before a step and after it, D = N (m + 1)
     item: Any  # (k,)
     row: Any  # (m,)
     heads: Any  # (2, LANES) the first cells of the memory and of the input buffer, in each sequence
@@ -33,8 +34,8 @@ class BackwardRoom(NamedTuple):
     s: Any  # (N, LANES)
     V: Any  # (N m, LANES)
     x: Any  # (k, LANES)
-    depths: Any  # (N (m + 1), LANES) of a superposition stack after a step, and before it
-    depths_was: Any
+    cells: Any  # (2 D, LANES) of a superposition stack after a step and before it
+    segment: Any  # (SEGMENT D, LANES) that stack itself, before as many steps
     h_kept: Any  # of sequences that have ended
     c_kept: Any
     r_kept: Any
@@ -52,24 +53,24 @@ class BackwardRoom(NamedTuple):
 
 
 def for_forward(options: Options, sizes: Sizes, real: Any) -> ForwardRoom:
-    cells = sizes.N if paths(options, sizes.N)[0] else 0
+    seen, D = memory_rows(options, sizes)
     H = sizes.H if options.disturbed else 0
-    counts = (sizes.G, actions(options, sizes), cells, 2, 2, 1, H, H, H if options.core == LSTM else 0)
-    pre, out, seen, held, faults, *disturbed = rows(counts, real)
+    of_memory = (seen, 2 * D, 2, 2)
+    counts = (sizes.G, actions(options, sizes), *of_memory, 1, H, H, H if options.core == LSTM else 0)
+    pre, out, weights, cells, held, faults, *disturbed = rows(counts, real)
     item, row = np.empty(sizes.k, real), np.empty(sizes.m, real)
-    return ForwardRoom(pre, out, seen, item, row, np.empty((2, LANES), np.int64), held, faults, *disturbed)
+    heads = np.empty((2, LANES), np.int64)
+    return ForwardRoom(pre, out, weights, cells, item, row, heads, held, faults, *disturbed)
 
 
 def for_backward(options: Options, sizes: Sizes, real: Any) -> BackwardRoom:
-    B, T, k, m, H, _, G, N, _ = sizes
-    by_rows, _, by_depths, _, _ = paths(options, N)
-    cells, linear = N if by_rows else 0, options.core == LINEAR
-    depths = N * (m + 1) if by_depths else 0
+    B, T, k, m, H, _, G, _, _ = sizes
+    (cells, D), linear = memory_rows(options, sizes), options.core == LINEAR
     steps = (T, -(-B // LANES))
     disturbed = H if options.disturbed else 0
     counts = (actions(options, sizes), 0 if linear else G, H if options.core == GRU else 0, disturbed)
     of_steps = [math.prod(steps) * count for count in counts]
-    of_state = (H, H, m, cells, cells * m, k, depths, depths)
+    of_state = (H, H, m, cells, cells * m, k, 2 * D, min(T, SEGMENT) * D)
     small = (*of_state, H, H, m, cells, cells, 1, disturbed, disturbed)
     arrays = rows((*small, *of_steps), real)
     large = zip(arrays[len(small) :], counts, strict=True)
@@ -77,6 +78,12 @@ def for_backward(options: Options, sizes: Sizes, real: Any) -> BackwardRoom:
     item, row = np.empty(k, real), np.empty(m, real)
     pres = outs if linear else pres
     return BackwardRoom._make([*arrays[: len(small)], item, row, outs, pres, recs, h_in])
+
+
+def memory_rows(options: Options, sizes: Sizes) -> tuple[int, int]:
+    """How many rows a memory has that is worked by rows, and one whose cells stand for depths."""
+    by_rows, _, by_depths, _, _ = paths(options, sizes.N)
+    return sizes.N if by_rows else 0, sizes.N * (sizes.m + 1) if by_depths else 0
 
 
 def rows(counts: Sequence[int], real: Any) -> list[Any]:

@@ -1,7 +1,7 @@
 """The tape of `cpu/rnn.py`: views of its parts; and arrays as rows of LANES sequences."""
 
 from softstack.kernels.cpu.compiling import inlined, internal
-from softstack.kernels.cpu.layout import KEPT, LANES
+from softstack.kernels.cpu.layout import KEPT, LANES, SEGMENT
 from softstack.kernels.cpu.layout import places as places_in_python
 from softstack.kernels.cpu.short import rows_before
 from softstack.kernels.kinds import LSTM, SUPERPOSITION
@@ -38,9 +38,9 @@ def rows_of_memory(tape, at, sizes, block):
 
 @inlined
 def depths_of_memory(tape, at, sizes, block):
-    """A superposition stack on a model's tape: its cells before each step of a block, and after the last."""
+    """A superposition stack on a model's tape: the cells of a block before every SEGMENTth step."""
     blocks, rows = -(-sizes.B // LANES), sizes.N * (sizes.m + 1)
-    return (tape[at.level : at.top].reshape(blocks, sizes.T + 1, rows, LANES)[block],)
+    return (tape[at.level : at.top].reshape(blocks, sizes.T // SEGMENT + 1, rows, LANES)[block],)
 
 
 @inlined
