@@ -24,8 +24,8 @@ ASKED_FOR = (
     "deep_stack",
     "nondeterministic",
 )
-"""Memories that are compared where they are asked for: variants of others, and the nondeterministic stack, a
-step of which costs some twenty times as much as one of any other."""
+"""Memories that are compared where they are asked for: variants of others, and the nondeterministic stack,
+whose cost grows with the cube of a string's length."""
 TRIALS = 10
 STEPS = 2_000
 RESTARTS = 4
