@@ -127,6 +127,22 @@ def speed_gpu() -> str:
     )
 
 
+def memories() -> str:
+    """The same for what `python benchmarks/memories.py` wrote."""
+    bench = json.loads((RESULTS / "bench" / "memories.json").read_text())
+    lines = ["| memory | runs by | time | memory taken |", "| --- | --- | --- | --- |"]
+    for row in bench["rows"]:
+        by = {"cpu": "a kernel", "reference": "plain PyTorch"}[row["backend"]]
+        if row["segment"] < bench["steps"]:
+            by += f", of every {row['segment']}th step a state kept"
+        lines.append(f"| `{row['memory']}` | {by} | {row['seconds']:.2f} s | {row['megabytes']:,.0f} MB |")
+    return (
+        "\n".join(lines) + f"\n\n{bench['steps']:,} steps of one sequence, forward and backward, on a core: "
+        f"an LSTM of {bench['hidden_size']}, and {bench['memory_size']} for the size of the memory. Made by "
+        f"`python benchmarks/memories.py` at commit {bench['commit']}, torch {bench['torch']}."
+    )
+
+
 def code_model() -> dict[str, Any]:
     return dict(json.loads((RESULTS / "code_model" / "code_model.json").read_text()))
 
@@ -344,6 +360,7 @@ PAGES = {
         "suite": suite_briefly,
     },
     "docs/speed.md": {"speed": speed, "speed on a GPU": speed_gpu},
+    "docs/memories.md": {"cost": memories},
     "docs/sweeps.md": {"sweep": sweep},
     "docs/reliability.md": {"torture": torture},
     "docs/distributions.md": {"distributions": by_distributions},
