@@ -247,7 +247,7 @@ def _next(waiting: deque[_Task], root: Path) -> tuple[_Task | None, list[Done]]:
 
 
 def _submit(client: Any, number: int, unit: Unit, worker: str, engine: Engine, root: Path, token: str) -> Any:
-    begun = [checkpoints.dumps(checkpoint) for checkpoint in begun_trials(root, unit)]
+    begun = [checkpoints.dumps(networks) for networks in begun_trials(root, unit)]
     task = collection.held(unit.condition.task)
     return client.submit(
         _remote, number, unit, begun, str(root.absolute()), token, engine.every, plugins.sources(),
