@@ -1,5 +1,6 @@
 """Every engine gives the same bytes; workers that die or hang cost nothing; who kills workers is given up."""
 
+import asyncio
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ import time
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
+import distributed
 import psutil
 import pytest
 import torch
@@ -219,6 +221,28 @@ def test_a_scheduler_that_dies_is_told_of_in_one_sentence(tmp_path):
         risk, gone = driver.communicate(timeout=120)[1].splitlines()
     assert driver.returncode == 2
     assert "asks nobody who they are" in risk and f"scheduler of --engine {address} is gone" in gone
+
+
+def test_a_worker_is_alive_whatever_the_client_asks_for_meanwhile():
+    """The client asks its scheduler every two seconds, for no workers, and keeps the answer."""
+    with (
+        distributed.LocalCluster(
+            n_workers=1, processes=False, protocol="tcp://", host="127.0.0.1", dashboard_address="127.0.0.1:0"
+        ) as local,
+        distributed.Client(local) as client,
+    ):
+
+        async def ask():
+            while True:
+                await client._update_scheduler_info()
+
+        (worker,) = local.workers.values()
+        asking = asyncio.run_coroutine_threadsafe(ask(), client.loop.asyncio_loop)
+        try:
+            alive = [engine._alive(client, Engine()) for _ in range(100)]
+        finally:
+            asking.cancel()
+    assert alive == [{worker.address}] * 100
 
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.0 400 Bad request"])  # its beginning is a size, for dask
