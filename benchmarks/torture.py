@@ -33,14 +33,19 @@ from softstack.lab.runs import disk, store
 
 COMMAND = [sys.executable, "-c", "import softstack_command; softstack_command.main()"]
 SWEEP = """seeds = 6
-[condition]
-train_size = 100
-dev_size = 5
-test_size = 5
-max_epochs = 20
-patience = 20
+[[condition]]
+task = "reversal"
+[[condition]]
+task = "xor"
+steps = 200
+restarts = 4
+halvings = 2
 [product]
-task = ["reversal", "xor"]
+train_size = [100]
+dev_size = [5]
+test_size = [5]
+max_epochs = [20]
+patience = [20]
 """
 VALUES: tuple[Any, ...] = (
     None, True, -1, 1.5, 2**63, 10**400, 1e308, float("inf"), float("nan"), "", "[/red]", "\x1b[31m",

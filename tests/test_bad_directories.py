@@ -323,3 +323,15 @@ def test_a_claim_holds_whatever_else_its_process_opens(tmp_path):
         seen = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, text=True)
         assert seen.stdout == "True\n"
     assert not disk.is_claimed(tmp_path, "x-00000001")
+
+
+def test_symbols_that_look_like_formulas(softstack):
+    """Figures show a symbol as it is written: $ begins no formula, and a bad one stops nothing."""
+    few = ("--train-size", "20", "--dev-size", "5", "--test-size", "5", "--max-epochs", "1")
+    machine = "start q\nq -> q   $\\frac$ : $\\frac$\nq -> q   $x_2$ : $x_2$"
+    path = softstack("train", machine, "--controller", "linear", *few)[1].split()[0]
+    for name in ("a.png", "a.svg", "a.html"):
+        code, _, err = softstack("trace", path, "$\\frac$ $x_2$", "--out", name)
+        assert (code, err) == (0, "")
+    assert "$x_2$" in Path("a.svg").read_text()
+    assert softstack("plot", path)[0] == softstack("diagnose", path)[0] == 0

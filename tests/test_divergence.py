@@ -25,7 +25,8 @@ def after_an_epoch(condition, lost):
     kept = []
     train(condition, SEEDS, keep=kept.append, every=0)
     begun = [kept[0][seed] for seed in SEEDS]
-    begun[lost] = begun[lost]._replace(parameters=torch.full_like(begun[lost].parameters, torch.nan))
+    (network,) = begun[lost]
+    begun[lost] = (network._replace(parameters=torch.full_like(network.parameters, torch.nan)),)
     return begun
 
 

@@ -1,14 +1,18 @@
 """Every engine gives the same bytes; workers that die or hang cost nothing; who kills workers is given up."""
 
+import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
+import distributed
 import psutil
 import pytest
 import torch
@@ -198,6 +202,66 @@ def test_a_scheduler_that_dies(undisturbed, tmp_path):
     assert list(root.glob("*/*.unfinished"))
     assert done(engine.run([unit], Engine("inline"), root, quiet))
     assert results(root) == undisturbed
+
+
+def test_a_scheduler_that_dies_is_told_of_in_one_sentence(tmp_path):
+    """What dask has to say about it is not printed."""
+    (tmp_path / "mine.toml").write_text(
+        '[condition]\ntask = "xor"\ntrain_size = 4000\nmax_epochs = 500\npatience = 500\n'
+    )
+    with cluster(tmp_path) as (address, processes):
+        arguments = ["sweep", "mine.toml", "--out", "root", "--checkpoint", "0", "--engine", address]
+        driver = subprocess.Popen(
+            [sys.executable, "-c", "import softstack_command; softstack_command.main()", *arguments],
+            cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        while not list(tmp_path.glob("root/*/*.unfinished")) and driver.poll() is None:
+            time.sleep(0.1)
+        processes[0].kill()
+        risk, gone = driver.communicate(timeout=120)[1].splitlines()
+    assert driver.returncode == 2
+    assert "asks nobody who they are" in risk and f"scheduler of --engine {address} is gone" in gone
+
+
+def test_a_worker_is_alive_whatever_the_client_asks_for_meanwhile():
+    """The client asks its scheduler every two seconds, for no workers, and keeps the answer."""
+    with (
+        distributed.LocalCluster(
+            n_workers=1, processes=False, protocol="tcp://", host="127.0.0.1", dashboard_address="127.0.0.1:0"
+        ) as local,
+        distributed.Client(local) as client,
+    ):
+
+        async def ask():
+            while True:
+                await client._update_scheduler_info()
+
+        (worker,) = local.workers.values()
+        asking = asyncio.run_coroutine_threadsafe(ask(), client.loop.asyncio_loop)
+        try:
+            alive = [engine._alive(client, Engine()) for _ in range(100)]
+        finally:
+            asking.cancel()
+    assert alive == [{worker.address}] * 100
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.0 400 Bad request"])  # its beginning is a size, for dask
+def test_something_else_that_listens_is_no_scheduler(answer, tmp_path, monkeypatch):
+    monkeypatch.setattr(clusters, "GREETING", 1.0)
+    connections = []
+
+    def serve():
+        with suppress(OSError):  # when it is closed
+            while True:
+                connections.append(server.accept()[0])
+                connections[-1].sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=serve, daemon=True).start()
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(BadInput, match=r"no dask scheduler answers at tcp://127.0.0.1"):
+            list(engine.run(UNITS[:1], Engine(address), tmp_path, quiet))
+    assert connections
 
 
 def test_workers_that_do_not_see_the_run_root_return_their_trials(tmp_path):

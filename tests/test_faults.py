@@ -26,7 +26,8 @@ from softstack.lab.training.conditions import Condition
 FIRST = Condition(
     "reversal", "linear", "stack", train_size=100, dev_size=5, test_size=5, max_epochs=8, patience=8
 )
-SWEEP = Sweep("mine", (FIRST, replace(FIRST, task="xor")), (0, 1, 2, 3, 4, 5))
+RIVALS = replace(FIRST, task="xor", steps=75, restarts=4, halvings=2)  # which are dropped on the way
+SWEEP = Sweep("mine", (FIRST, RIVALS), (0, 1, 2, 3, 4, 5))
 ROUNDS = {"driver": 60, "worker": 20, "both": 20}
 
 

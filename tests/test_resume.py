@@ -21,8 +21,9 @@ def kept(condition, seeds, begun=()):
     seen: dict[int, dict[int, bytes]] = {}
 
     def keep(trials):
-        for seed, checkpoint in trials.items():
-            seen.setdefault(len(checkpoint.epochs), {})[seed] = checkpoints.dumps(checkpoint)
+        for seed, networks in trials.items():
+            epoch = len(checkpoints.epochs_done(networks))
+            seen.setdefault(epoch, {})[seed] = checkpoints.dumps(networks)
 
     return train(condition, seeds, begun=begun, keep=keep, every=0), seen
 
@@ -30,6 +31,7 @@ def kept(condition, seeds, begun=()):
 def same(ours, theirs):
     assert ours.epochs == theirs.epochs
     assert (ours.seed, ours.dev, ours.test) == (theirs.seed, theirs.dev, theirs.test)
+    assert (ours.dev_loss, ours.restart, ours.restarts) == (theirs.dev_loss, theirs.restart, theirs.restarts)
     assert all(torch.equal(weight, theirs.weights[name]) for name, weight in ours.weights.items())
 
 
@@ -40,6 +42,9 @@ def same(ours, theirs):
         (replace(SMALL, task="parenthesis", controller="lstm"), [0, 1, 2, 3]),
         (replace(SMALL, controller="mlp"), [0]),  # no fused kernel: to the bit for a population of one
         (replace(TABLE_1[6], train_size=40, dev_size=10, test_size=10, max_epochs=4), [0, 1, 2, 3]),
+        (replace(SMALL, restarts=3), [0, 1, 2, 3]),  # their networks end after different epochs
+        (replace(SMALL, restarts=4, halvings=2, steps=38, final_rate=0.1, state_reset=0.1), [0, 1, 2, 3]),
+        (replace(SMALL, controller="mlp", restarts=4, halvings=1, steps=30), [0]),
     ],
 )
 def test_going_on_from_any_epoch(condition, seeds):
@@ -65,7 +70,7 @@ def test_checkpoints_are_handed_over_no_more_often_than_asked():
 def test_trials_that_were_not_in_step_cannot_go_on_together():
     _, seen = kept(SMALL, [0, 1])
     begun = [checkpoints.loads(seen[epoch][0], SMALL, "x") for epoch in (1, 2)]
-    with pytest.raises(BadInput, match=r"2 trials cannot go on together from 2 checkpoints after \[1, 2\]"):
+    with pytest.raises(BadInput, match=r"2 networks cannot go on together from 2 checkpoints after \[1, 2\]"):
         train(SMALL, [0, 1], begun=begun)
 
 
@@ -83,7 +88,7 @@ def test_damage_is_told():
     for offset in range(len(content)):
         with pytest.raises(BadInput, match="it was damaged"):
             checkpoints.loads(content[:offset], SMALL, "x")
-    whole = checkpoints.loads(content, SMALL, "x")
+    (whole,) = checkpoints.loads(content, SMALL, "x")
     wrong = [
         whole._replace(steps=whole.steps + 1),
         whole._replace(order=(*whole.order[:3], whole.order[3] - 1, *whole.order[4:])),
@@ -92,7 +97,22 @@ def test_damage_is_told():
         whole._replace(epochs=[Epoch(0.1, float("nan")), Epoch(0.1, 0.5)]),
         whole._replace(first=whole.first[:-1]),
         whole._replace(parameters=whole.parameters.double()[:-2]),
+        whole._replace(end=checkpoints.End(0.5, False)),  # and nobody is still trained
     ]
-    for checkpoint in wrong:
+    for network in wrong:
         with pytest.raises(BadInput, match="it was damaged"):
-            checkpoints.loads(checkpoints.dumps(checkpoint), SMALL, "x")
+            checkpoints.loads(checkpoints.dumps((network,)), SMALL, "x")
+
+
+def test_networks_of_a_trial_that_do_not_fit_together_are_told():
+    condition = replace(SMALL, restarts=3)
+    _, seen = kept(condition, [0])
+    first, second = (checkpoints.loads(seen[epoch][0], condition, "x") for epoch in (1, 2))
+    ended = second[0]._replace(end=checkpoints.End(0.5, False))
+    wrong = [(first[0], second[1], second[2]), (ended, first[1], first[2]), second[:2], second * 2]
+    for networks in wrong:
+        with pytest.raises(BadInput, match="it was damaged"):
+            checkpoints.loads(checkpoints.dumps(networks), condition, "x")
+    right = (first[0]._replace(end=checkpoints.End(0.5, True)), second[1], second[2])
+    dumped = checkpoints.dumps(right)
+    assert checkpoints.dumps(checkpoints.loads(dumped, condition, "x")) == dumped

@@ -167,8 +167,9 @@ def test_an_unfinished_trial_comes_back(trial, tmp_path):
     (path / "trainer.safetensors").write_bytes(content + bytes(1_000_000))
     with pytest.raises(BadInput, match=r"should have .* at most: it was damaged"):
         unfinished.begun(tmp_path, SMALL, 3)
-    over = seen[0][3]._replace(epochs=trial.epochs, steps=2 * seen[0][3].steps)
-    unfinished.keep(tmp_path, SMALL, {3: over})
+    (network,) = seen[0][3]
+    over = network._replace(epochs=trial.epochs, steps=2 * network.steps)
+    unfinished.keep(tmp_path, SMALL, {3: (over,)})
     with pytest.raises(BadInput, match="whose training was over"):
         unfinished.begun(tmp_path, SMALL, 3)
     assert unfinished.resumable(tmp_path, SMALL, 3) is None
@@ -314,9 +315,9 @@ def test_new_trials_join_those_of_softstack_0_1(old):
     (trial,) = train(GRU, [5])
     assert store.save(old, trial).parent.name == "reversal-gru-stack-941f442d"
     assert store.load(store.place(old, GRU, 5)).result["condition"] == GRU.name
-    checkpoint = unfinished.begun(old, GRU, 4)
-    assert len(checkpoint.epochs) == 1
-    (resumed,), (whole,) = train(GRU, [4], begun=[checkpoint]), train(GRU, [4])
+    begun = unfinished.begun(old, GRU, 4)
+    assert [len(network.epochs) for network in begun] == [1]
+    (resumed,), (whole,) = train(GRU, [4], begun=[begun]), train(GRU, [4])
     assert resumed.epochs == whole.epochs
     assert all(torch.equal(weight, whole.weights[name]) for name, weight in resumed.weights.items())
     store.save(old, resumed)

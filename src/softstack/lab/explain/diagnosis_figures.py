@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from softstack.lab.explain.diagnosis import FALLS, Bin, Diagnosis
-from softstack.lab.reports.figures import rendered
+from softstack.lab.reports.figures import as_written, rendered
 
 BLUE, GREY = "#2b6cb0", "#8a8a8a"
 
@@ -43,7 +43,7 @@ def draw(diagnosis: Diagnosis, title: str) -> Figure:
     _bins(axes[1, 1], diagnosis.depth, "accuracy by depth", "height of the stack that the answer needs")
     _bins(axes[1, 2], diagnosis.distance, "accuracy by distance", "symbols since what decides was pushed")
     figure.suptitle(f"{title}: {diagnosis.verdict}", fontsize=11)
-    return figure
+    return as_written(figure)
 
 
 def page(diagnosis: Diagnosis, title: str) -> str:

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from softstack.errors import BadInput
 from softstack.lab import tasks
 from softstack.lab.reports import names
+from softstack.lab.reports.figures import as_written
 from softstack.lab.runs import store
 from softstack.lab.training.conditions import Condition
 from softstack.words import counted
@@ -69,7 +70,7 @@ def draw(runs: Sequence[store.Run]) -> Figure:
         axis.spines[["top", "right"]].set_visible(False)
         axis.xaxis.get_major_locator().set_params(integer=True)
     figure.legend(loc="outside lower left", fontsize=9, frameon=False)
-    return figure
+    return as_written(figure)
 
 
 def described(conditions: Sequence[Condition]) -> dict[Condition, str]:

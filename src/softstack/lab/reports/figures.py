@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import torch
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from torch import Tensor
 
 from softstack.buffered import BufferedStackRNN
@@ -133,6 +134,13 @@ def draw(network: Network, condition: Condition, seen: Observed, title: str = ""
     )
     bar = figure.colorbar(image, ax=list(axes), fraction=0.04, pad=0.03)
     bar.ax.tick_params(labelsize=8)
+    return as_written(figure)
+
+
+def as_written(figure: Figure) -> Figure:
+    """With names and symbols as they are: a $ in them begins no formula."""
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)
     return figure
 
 

@@ -8,21 +8,21 @@ from softstack.errors import BadInput
 from softstack.lab.runs import store
 from softstack.lab.runs.disk import read, write_all
 from softstack.lab.training import checkpoints
-from softstack.lab.training.checkpoints import Checkpoint
+from softstack.lab.training.checkpoints import Networks, epochs_done
 from softstack.lab.training.conditions import Condition
 from softstack.lab.training.epochs import over
 
 
-def keep(root: Path, condition: Condition, trials: dict[int, Checkpoint]) -> None:
+def keep(root: Path, condition: Condition, trials: dict[int, Networks]) -> None:
     """Write trials in the middle of their training down, each at once or not at all."""
     contents = {}
-    for seed, checkpoint in trials.items():
+    for seed, networks in trials.items():
         path = store.unfinished_place(root, condition, seed)
         if not path.is_dir():
             path.mkdir(parents=True, exist_ok=True)
             contents[path / "config.toml"] = store.config(condition, seed)
-        contents[path / "trainer.safetensors"] = checkpoints.dumps(checkpoint)
-        contents[path / "metrics.jsonl"] = store.metrics(checkpoint.epochs)  # to look at
+        contents[path / "trainer.safetensors"] = checkpoints.dumps(networks)
+        contents[path / "metrics.jsonl"] = store.metrics(epochs_done(networks))  # to look at
     write_all(contents)
 
 
@@ -36,20 +36,20 @@ def forget_finished(root: Path, conditions: Iterable[Condition]) -> None:
                     shutil.rmtree(path, ignore_errors=True)
 
 
-def begun(root: Path, condition: Condition, seed: int) -> Checkpoint | None:
+def begun(root: Path, condition: Condition, seed: int) -> Networks | None:
     """Where an unfinished trial was; None if there is none. What was damaged is said in a sentence."""
     path = store.unfinished_place(root, condition, seed) / "trainer.safetensors"
     try:
         content = read(path, checkpoints.most_bytes(condition))
     except (FileNotFoundError, NotADirectoryError):
         return None
-    checkpoint = checkpoints.loads(content, condition, str(path))
-    if over(checkpoint.epochs, condition):
+    networks = checkpoints.loads(content, condition, str(path))
+    if any(over(network.epochs, condition) for network in networks if not network.end):
         raise BadInput(f"{path} is of a trial whose training was over: it was damaged")
-    return checkpoint
+    return networks
 
 
-def resumable(root: Path, condition: Condition, seed: int) -> Checkpoint | None:
+def resumable(root: Path, condition: Condition, seed: int) -> Networks | None:
     """As `begun`, but what was damaged is as good as not there."""
     try:
         return begun(root, condition, seed)

@@ -247,7 +247,7 @@ def _next(waiting: deque[_Task], root: Path) -> tuple[_Task | None, list[Done]]:
 
 
 def _submit(client: Any, number: int, unit: Unit, worker: str, engine: Engine, root: Path, token: str) -> Any:
-    begun = [checkpoints.dumps(checkpoint) for checkpoint in begun_trials(root, unit)]
+    begun = [checkpoints.dumps(networks) for networks in begun_trials(root, unit)]
     task = collection.held(unit.condition.task)
     return client.submit(
         _remote, number, unit, begun, str(root.absolute()), token, engine.every, plugins.sources(),
@@ -286,9 +286,11 @@ def _error(
 
 
 def _alive(client: Any, engine: Engine) -> set[str]:
-    with suppress(OSError):
-        if client.status == "running" and "workers" in (info := client.scheduler_info(n_workers=-1)):
-            return set(info["workers"])
+    """Asked of the scheduler itself: `client.scheduler_info` may give what the client asked for meanwhile, by
+    itself, which is without workers. It closes itself at any moment, too, and then has no scheduler."""
+    with suppress(OSError, AttributeError):
+        if client.status == "running":
+            return set(client.sync(client.scheduler.identity, n_workers=-1)["workers"])
     raise BadInput(
         f"the dask scheduler of --engine {engine.where} is gone: start it, and run the same command to go on"
     )

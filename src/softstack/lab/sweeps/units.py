@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 
 from softstack.lab.runs import store, unfinished
-from softstack.lab.training.checkpoints import Checkpoint
+from softstack.lab.training.checkpoints import Networks, epochs_done
 from softstack.lab.training.conditions import Condition
 from softstack.lab.training.train import Report, train
 
@@ -39,20 +39,20 @@ def parts(root: Path, unit: Unit) -> list[Unit]:
     groups: dict[int, list[int]] = {}
     for seed in unit.seeds:
         if not store.finished(root, unit.condition, seed):
-            checkpoint = unfinished.resumable(root, unit.condition, seed)
-            groups.setdefault(len(checkpoint.epochs) if checkpoint else 0, []).append(seed)
+            networks = unfinished.resumable(root, unit.condition, seed)
+            groups.setdefault(len(epochs_done(networks)) if networks else 0, []).append(seed)
     return [Unit(unit.condition, tuple(seeds)) for seeds in groups.values()]
 
 
-def begun_trials(root: Path, unit: Unit) -> list[Checkpoint]:
+def begun_trials(root: Path, unit: Unit) -> list[Networks]:
     """Where the trials of a unit were: all of them, or none."""
     trials = [unfinished.resumable(root, unit.condition, seed) for seed in unit.seeds]
-    return [checkpoint for checkpoint in trials if checkpoint]
+    return [networks for networks in trials if networks]
 
 
 def work(
     unit: Unit,
-    begun: Sequence[Checkpoint],
+    begun: Sequence[Networks],
     root: Path | None,
     every: float,
     report: Report,

@@ -1,11 +1,13 @@
 """Where workers come from: a dask cluster of this machine's cores, one that runs already, or SLURM's jobs."""
 
+import asyncio
 import atexit
 import datetime
 import os
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent import futures
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +31,7 @@ QUIET: dict[str, Any] = {
     "distributed.scheduler.http.routes": [],  # what listens there has nothing to show
     "distributed.worker.http.routes": [],
 }
+GREETING = 10.0  # seconds in which a scheduler says who it is
 CERTIFIED = (datetime.datetime(2000, 1, 1), datetime.datetime(2100, 1, 1))  # a clock may jump
 
 
@@ -139,11 +142,22 @@ def _running(engine: Engine, most: int) -> Iterator[Any]:
         paths = {"ca_file": engine.tls_ca, "cert": engine.tls_cert, "key": engine.tls_key}
         security = _security({part: str(path) for part, path in paths.items()})
     try:
+        with futures.ThreadPoolExecutor(1) as thread:
+            thread.submit(asyncio.run, _greet(engine, security)).result()
         connected = Client(engine.where, timeout="10s", security=security)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # whatever dask makes of what it hears there
         raise _no_scheduler(engine, error) from None
     with connected:
         yield connected
+
+
+async def _greet(engine: Engine, security: Any) -> None:
+    """Ask the scheduler who it is. A client waits for ever where something else listens."""
+    from distributed.core import rpc
+
+    arguments = security.get_connection_args("client") if security else {}
+    async with rpc(engine.where, connection_args=arguments) as scheduler:
+        await asyncio.wait_for(scheduler.identity(), GREETING)
 
 
 def _certificates() -> dict[str, str]:

@@ -8,6 +8,7 @@ faster ones that are held to it.
 """
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 import torch
@@ -25,7 +26,7 @@ from softstack.lab.tasks.data import Dataset, Split, one_hot
 from softstack.lab.training import noise
 from softstack.lab.training.adam import Adam
 from softstack.lab.training.buffers import refuse_changes
-from softstack.lab.training.checkpoints import Checkpoint, generator_state, words
+from softstack.lab.training.checkpoints import Checkpoint, Networks, generator_state, words
 from softstack.lab.training.conditions import Condition, Network
 from softstack.lab.training.draws import initial, members, stacked, stream
 from softstack.lab.training.epochs import Epoch
@@ -100,7 +101,7 @@ def losses(network: Network, parameters: Parameters, data: Dataset, letters: int
 class Population:
     """Trials in training, each with its restarts, in the order of the parameters' leading axis.
 
-    They go on from `begun`, one checkpoint for each seed, if there are any.
+    They go on from `begun`, the networks of each seed, if there are any.
     """
 
     def __init__(
@@ -108,7 +109,7 @@ class Population:
         condition: Condition,
         seeds: Sequence[int],
         device: torch.device | str = "cpu",
-        begun: Sequence[Checkpoint] = (),
+        begun: Sequence[Networks] = (),
     ) -> None:
         self.condition, self.members = condition, members(condition, seeds)
         self.letters = len(tasks.find(condition.task).alphabet)
@@ -131,7 +132,7 @@ class Population:
             vectors.requires_grad_(), condition.rate, condition.weight_decay, condition.gradient_clip
         )
         if begun:
-            self._go_on_from(begun)
+            self._go_on_from([*chain.from_iterable(begun)])
 
     @property
     def parameters(self) -> Parameters:
@@ -204,7 +205,7 @@ class Population:
         return {name: p[place].detach().clone() for name, p in self.parameters.items()}
 
     def checkpoint(self, place: int) -> Checkpoint:
-        """The trial at a place, at the end of an epoch."""
+        """The network at a place, at the end of an epoch."""
         optimiser = self.optimiser
         tensors = (optimiser.vectors, optimiser.first, optimiser.second)
         parameters, first, second = (x[place].detach().cpu().clone() for x in tensors)
@@ -212,11 +213,12 @@ class Population:
         return Checkpoint(parameters, first, second, optimiser.steps, order, epochs)
 
     def _go_on_from(self, begun: Sequence[Checkpoint]) -> None:
-        """They train in step, so they must have done as many epochs."""
-        if len({checkpoint.steps for checkpoint in begun}) != 1 or len(begun) != len(self.members):
-            done = sorted({len(checkpoint.epochs) for checkpoint in begun})
+        """Those that are still trained do so in step, so they must have done as many epochs."""
+        steps = {checkpoint.steps for checkpoint in begun if not checkpoint.end}
+        if len(steps) != 1 or len(begun) != len(self.members):
+            done = sorted({len(checkpoint.epochs) for checkpoint in begun if not checkpoint.end})
             raise BadInput(
-                f"{len(self.members)} trials cannot go on together from {len(begun)} checkpoints after "
+                f"{len(self.members)} networks cannot go on together from {len(begun)} checkpoints after "
                 f"{done} epochs: they need one each, after as many epochs"
             )
         optimiser = self.optimiser
@@ -224,7 +226,7 @@ class Population:
         optimiser.vectors = torch.stack([c.parameters for c in begun]).to(device).requires_grad_()
         optimiser.first = torch.stack([c.first for c in begun]).to(device)
         optimiser.second = torch.stack([c.second for c in begun]).to(device)
-        optimiser.steps = begun[0].steps
+        (optimiser.steps,) = steps
         self.histories = [[*checkpoint.epochs] for checkpoint in begun]
         for order, checkpoint in zip(self.orders, begun, strict=True):
             order.bit_generator.state = generator_state(checkpoint.order)

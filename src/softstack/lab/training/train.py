@@ -4,13 +4,14 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from softstack.lab.training import graphed, native
-from softstack.lab.training.checkpoints import Checkpoint
+from softstack.lab.training.checkpoints import Checkpoint, End, Networks
 from softstack.lab.training.conditions import Condition
 from softstack.lab.training.draws import Member, stacked
 from softstack.lab.training.epochs import Epoch, over
@@ -18,7 +19,7 @@ from softstack.lab.training.population import Population, accuracies
 
 Step = Callable[[Tensor], Tensor]  # as Population.step
 Report = Callable[[int, int], None]  # (epoch, trials still training)
-Keep = Callable[[dict[int, Checkpoint]], None]  # takes each trial that is still training, by its seed
+Keep = Callable[[dict[int, Networks]], None]  # takes each trial that is still training, by its seed
 
 
 class Trial(NamedTuple):
@@ -49,11 +50,17 @@ class Ended(NamedTuple):
     """A network whose training is over."""
 
     weights: dict[str, Tensor]
-    epochs: list[Epoch]
-    dev_loss: float
+    checkpoint: Checkpoint
     seconds: float
-    dropped: bool  # on the way, for others were better
-    diverged: bool
+
+    @property
+    def end(self) -> End:
+        assert self.checkpoint.end, "its training is over"
+        return self.checkpoint.end
+
+    @property
+    def diverged(self) -> bool:
+        return not (math.isfinite(self.end.dev_loss) and self.checkpoint.parameters.isfinite().all())
 
 
 def train(
@@ -62,48 +69,52 @@ def train(
     device: torch.device | str = "cpu",
     report: Report = lambda epoch, training: None,
     *,
-    begun: Sequence[Checkpoint] = (),
+    begun: Sequence[Networks] = (),
     keep: Keep | None = None,
     every: float = 30.0,
 ) -> list[Trial]:
     """One trial for each seed, by the paper's protocol, in the order of the seeds.
 
-    Goes on from `begun`, one checkpoint for each seed, if there are any. Hands checkpoints to `keep`, at
-    least `every` seconds apart; trials with restarts begin anew if they are interrupted. Torch works with one
-    thread meanwhile: more of them are slower here.
+    Goes on from `begun`, the networks of each seed, if there are any. Hands those of the trials that are
+    still training to `keep`, at least `every` seconds apart. Torch works with one thread meanwhile: more of
+    them are slower here.
     """
     with one_thread():
         began = saved = time.perf_counter()
         population = Population(condition, seeds, device, begun)
         ended: dict[Member, Ended] = {}
         steps: dict[int, Step] = {}
+
+        def leave(networks: dict[int, Checkpoint]) -> None:
+            """Go on without these networks, by their places."""
+            seconds = time.perf_counter() - began
+            for place, network in networks.items():
+                ended[population.members[place]] = Ended(population.weights(place), network, seconds)
+            if networks:
+                population.keep([place for place in range(len(population.members)) if place not in networks])
+                steps.clear()
+
+        leave({place: network for place, network in enumerate(chain.from_iterable(begun)) if network.end})
         while population.members:
             train_epoch(population, steps)
             done = len(population.histories[0])
-            stays = []
             lost = population.diverged()
-            ends = [
-                over(history, condition) or diverged
-                for history, diverged in zip(population.histories, lost, strict=True)
+            over_now = [
+                place
+                for place, (history, diverged) in enumerate(zip(population.histories, lost, strict=True))
+                if over(history, condition) or diverged
             ]
-            dev_losses = population.dev_losses() if any(ends) or done in halvings(condition) else []
-            dropped = halved(population, dev_losses)
-            for place, (member, history) in enumerate(
-                zip(population.members, population.histories, strict=True)
-            ):
-                if ends[place] or place in dropped:
-                    seconds, dev_loss = time.perf_counter() - began, dev_losses[place]
-                    ended[member] = Ended(
-                        population.weights(place), history, dev_loss, seconds, place in dropped,
-                        lost[place] or not math.isfinite(dev_loss),
-                    )  # fmt: skip
-                else:
-                    stays.append(place)
-            if len(stays) < len(population.members):
-                population.keep(stays)
-                steps = {}
-            if keep and stays and condition.restarts == 1 and time.perf_counter() - saved >= every:
-                keep({m.seed: population.checkpoint(place) for place, m in enumerate(population.members)})
+            if over_now or done in halvings(condition):
+                dev_losses = population.dev_losses()
+                dropped = halved(population, dev_losses)
+                ends = {place: End(dev_losses[place], place in dropped) for place in {*over_now, *dropped}}
+                leave({place: population.checkpoint(place)._replace(end=end) for place, end in ends.items()})
+            if keep and population.members and time.perf_counter() - saved >= every:
+                networks = {m: c.checkpoint for m, c in ended.items()}
+                networks |= {m: population.checkpoint(place) for place, m in enumerate(population.members)}
+                training = dict.fromkeys(member.seed for member in population.members)
+                restarts = range(condition.restarts)
+                keep({seed: tuple(networks[Member(seed, r)] for r in restarts) for seed in training})
                 saved = time.perf_counter()
             report(done, len({member.seed for member in population.members}))
         chosen = [choice([ended[Member(seed, r)] for r in range(condition.restarts)]) for seed in seeds]
@@ -114,12 +125,16 @@ def train(
     trials = []
     for seed, restart, winner, test in zip(seeds, chosen, winners, tests, strict=True):
         rivals = [ended[Member(seed, r)] for r in range(condition.restarts)]
-        restarts = tuple(Restart(r.dev_loss, r.epochs[-1].dev, len(r.epochs)) for r in rivals)
-        weights, epochs, dev_loss, seconds, _, diverged = winner
+        histories = [rival.checkpoint.epochs for rival in rivals]
+        listed = tuple(
+            Restart(rival.end.dev_loss, history[-1].dev, len(history))
+            for rival, history in zip(rivals, histories, strict=True)
+        )
+        epochs = histories[restart]
         trials.append(
             Trial(
-                condition, seed, epochs, epochs[-1].dev, test, weights, seconds, dev_loss, restart,
-                restarts if len(restarts) > 1 else (), diverged,
+                condition, seed, epochs, epochs[-1].dev, test, winner.weights, winner.seconds,
+                winner.end.dev_loss, restart, listed if len(listed) > 1 else (), winner.diverged,
             )
         )  # fmt: skip
     return trials
@@ -148,8 +163,8 @@ def halved(population: Population, dev_losses: Sequence[float]) -> set[int]:
 def choice(networks: Sequence[Ended]) -> int:
     """Which of a trial's networks is the trial's: that of the lowest dev loss, among those that were not
     dropped on the way. One that diverged never is."""
-    stayed = [k for k, network in enumerate(networks) if not network.dropped]
-    return min(stayed, key=lambda k: finite(networks[k].dev_loss))
+    stayed = [k for k, network in enumerate(networks) if not network.end.dropped]
+    return min(stayed, key=lambda k: finite(networks[k].end.dev_loss))
 
 
 def finite(loss: float) -> float:
