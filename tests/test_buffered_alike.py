@@ -5,8 +5,10 @@ import itertools
 import json
 import re
 
+import matplotlib
 import pytest
 import torch
+from matplotlib.colors import to_hex
 
 from browser import needs_chromium
 from softstack.lab.reports import figures, network_page, trace_page
@@ -117,7 +119,12 @@ def test_outputs_stand_beside_the_steps_at_which_they_were_whole(run, seen):
     for j, t in enumerate(whole[:count]):
         torch.testing.assert_close(torch.tensor(read_off[t]), observed.output[j])
     assert {t for t in range(24) if not read_off.mask[t].all()} == set(whole[:count])
-    text = trace_page.page(network, REVERSAL, observed, figure, "a title")
+    text = trace_page.page(network, REVERSAL, observed, "a title")
+    colours = re.findall(r'<i(?: style="background:(#\w{6})")?></i>', text)
+    k = len(read_off[0])
+    in_page = torch.tensor([bool(colour) for colour in colours[-24 * k :]]).reshape(24, k)
+    assert {t for t in range(24) if in_page[t].all()} == set(whole[:count])
+    assert colours[0] == to_hex(matplotlib.colormaps["viridis"](observed.trace.u[0].item()))
     lines = [
         [html.unescape(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", line)]
         for line in re.findall(r"<tr>(<td.*?)</tr>", text)
@@ -133,13 +140,14 @@ def test_outputs_stand_beside_the_steps_at_which_they_were_whole(run, seen):
 @needs_chromium
 def test_the_page_of_a_trace_fits_a_phone_and_a_desk(browser, run, seen, tmp_path):
     network = store.network(run)
-    figure = figures.draw(network, REVERSAL, seen[LONGER], "a title")
-    (tmp_path / "trace.html").write_text(trace_page.page(network, REVERSAL, seen[LONGER], figure, "a title"))
+    (tmp_path / "trace.html").write_text(trace_page.page(network, REVERSAL, seen[LONGER], "a title"))
     for width in (390, 1280):
         page = browser.new_page(viewport={"width": width, "height": 844})
         page.goto((tmp_path / "trace.html").as_uri())
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.locator("table.steps tbody tr").count() >= 48
+        for part in (".run", ".wide"):  # neither the drawing nor the table scrolls
+            assert page.evaluate(f"(e => e.scrollWidth <= e.clientWidth)(document.querySelector('{part}'))")
         page.close()
 
 

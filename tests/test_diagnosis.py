@@ -1,5 +1,6 @@
 """Whether a network uses its stack: edits by hand, verdicts on networks whose answer is known."""
 
+import html
 import json
 
 import numpy as np
@@ -13,9 +14,9 @@ from softstack.cell import Actions, State
 from softstack.formal.running import looks, transduced
 from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
-from softstack.lab.explain import ablation, swaps
+from softstack.lab.explain import ablation, diagnosis_page, swaps
 from softstack.lab.explain.compiled import compile_task
-from softstack.lab.explain.diagnosis import diagnose, predict_fall, verdict_on
+from softstack.lab.explain.diagnosis import diagnose, predict_fall, sentence, verdict_on
 from softstack.lab.explain.grafts import KINDS, Graft, grafted, piles_of
 from softstack.lab.explain.swaps import Effect, kind_of, use
 from softstack.lab.training.conditions import Condition, build
@@ -235,11 +236,31 @@ def test_the_command_writes_figure_page_and_numbers(tmp_path, capsys):
     assert found["verdict"] == STACK
     assert found["ablated"]["reads zeroed"] < 0.7
     assert (tmp_path / run_dir / "diagnosis.png").read_bytes().startswith(b"\x89PNG")
-    page = (tmp_path / run_dir / "diagnosis.html").read_text()
-    assert found["sentence"] in page and "<svg" in page
+    page = html.unescape((tmp_path / run_dir / "diagnosis.html").read_text())
+    verdict, numbers = found["sentence"].split(". ", 1)
+    assert f"<b>{verdict}.</b> {numbers}" in page
+    for name, accuracy in found["ablated"].items():  # printed under headings, and drawn as bars
+        assert f"{name:26}  {accuracy:>8.1%}  {found['agreement'][name]:>17.1%}" in said.splitlines()
+        assert f'<i style="--share:{accuracy:.4f}"></i>' in page
+    assert "taken away                  accuracy  answers that stay" in said.splitlines()
     with pytest.raises(SystemExit) as end:
         main(["diagnose", run_dir, "--strings", "0"])
     assert end.value.code == 2
+
+
+def test_what_could_not_be_swapped_is_said():
+    effects = {"whole": Effect(4, 1, 8, 2), "contents": Effect(0, 0, 0, 0)}
+    shares = dict.fromkeys((ablation.NOTHING, ablation.STATE, ablation.WHOLE), 1.0)
+    said = sentence(swaps.Use("ignored", effects), shares, shares, Stack(2))
+    assert "these change: 25.0% with all that another run holds. With its state" in said
+    measured = diagnosis_page.Measured("Swaps", ("swapped", "change", "swaps"), [
+        diagnosis_page.Line("whole", 0.25, "4"), diagnosis_page.Line("contents", None, "0")
+    ])  # fmt: skip
+    assert diagnosis_page.text(measured).splitlines() == [
+        "swapped            change  swaps",
+        "whole               25.0%      4",
+        "contents  nothing to swap      0",
+    ]
 
 
 def test_tasks_of_machines_can_be_diagnosed():

@@ -56,7 +56,7 @@ def test_a_figure_has_a_column_for_each_head(memory, titles, labels):
     for axis, name in zip(axes, heads, strict=False):
         expected = seen.trace.instructions[name].reshape(8, -1)
         np.testing.assert_array_equal(axis.images[0].get_array(), expected.numpy())
-    table = trace_page.page(built, condition(memory), seen, figure, "any")
+    table = trace_page.page(built, condition(memory), seen, "any")
     assert f"<th scope=col>target</th><th scope=col>{titles[0]}</th></tr>" in table
     first = seen.trace.instructions[heads[0]][0]
     if memory == "ladder":

@@ -185,6 +185,19 @@ def test_the_report_has_medians_and_counts():
     assert "Reversal" in suite_page.page([missing], META)
 
 
+def test_the_page_draws_the_trials_of_each_memorys_best_cell():
+    reversal, xor = suite_page.groups(ROWS)
+    assert (reversal.title, xor.title) == ("Reversal", "Delayed XOR")
+    stack, queue = reversal.entries
+    assert (stack.name, stack.detail, stack.verdicts) == ("stack", "LSTM, solve", [("", "2 of 3 solved")])
+    assert (queue.name, queue.detail) == ("queue", "LSTM, plain")
+    assert queue.verdicts == [("wrong", "0 of 3 solved")]
+    for (lane,) in queue.columns:  # as long, twice and ten times as long
+        assert [trial.value for trial in lane.trials] == pytest.approx([50.0, 55.0, 50.0])
+        assert [(r.low, r.middle, r.high) for r in lane.ranges] == [pytest.approx((50.0, 50.0, 55.0))]
+    assert suite_page.page(ROWS, META).count('class="dot"') == 1 + 3 * 3 * 3  # one explains them
+
+
 @needs_chromium
 def test_the_page_sorts_and_filters(browser, tmp_path):
     file = tmp_path / "suite.html"
@@ -216,8 +229,10 @@ def test_the_page_sorts_and_filters(browser, tmp_path):
     assert column(5) == ["10.0", "30.0", "50.0"]
     page.goto("about:blank")
     page.goto(file.as_uri())
-    page.click("button.cell >> text=50.0")
+    page.click("a.cell >> text=50.0")
     assert (column(0), column(1)) == (["Reversal"], ["queue"])
+    page.click(".dots .who a:text-is('stack') >> nth=0")  # what was filtered before is forgotten
+    assert (column(0), column(1)) == (["Reversal"] * 2, ["stack"] * 2)
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
     assert errors == []
     page.close()

@@ -80,8 +80,7 @@ def every(root: Path) -> Iterator[Shot]:
         run = middle(root, row)
         network = store.network(run)
         seen = figures.observe(network, run.condition, symbols.split())
-        figure = figures.draw(network, run.condition, seen, name)
-        texts[name] = (trace_page.page(network, run.condition, seen, figure, name), "")
+        texts[name] = (trace_page.page(network, run.condition, seen, name), "")
     for name, (text, fragment) in texts.items():
         for width in (1280, 390):
             yield Shot(f"{name}-{width}", text, fragment, width)

@@ -57,8 +57,8 @@ function remember() {
   history.replaceState(null, "", words.length ? `#${words.join("&")}` : location.pathname + location.search);
 }
 
-function recall() {
-  for (const word of decodeURIComponent(location.hash.slice(1)).split("&").filter(Boolean)) {
+function recall(hash) {
+  for (const word of decodeURIComponent(hash.slice(1)).split("&").filter(Boolean)) {
     const [name, value = ""] = word.split("=");
     if (FIELDS.includes(name)) {
       for (const box of boxes.filter((b) => b.name === name)) box.checked = value.split(",").includes(box.value);
@@ -79,12 +79,14 @@ heads.forEach((head, k) =>
   }),
 );
 for (const box of [...boxes, measure]) box.addEventListener("change", show);
-for (const cell of document.querySelectorAll("button.cell")) {
-  cell.addEventListener("click", () => {
-    for (const box of boxes) if (box.name in cell.dataset) box.checked = box.value === cell.dataset[box.name];
+for (const link of document.querySelectorAll('a[href^="#task="]')) {
+  link.addEventListener("click", (event) => {
+    event.preventDefault();
+    for (const box of boxes) box.checked = true;
+    recall(link.hash);
     show();
     document.getElementById("cells").scrollIntoView({ behavior: "smooth" });
   });
 }
-recall();
+recall(location.hash);
 show();

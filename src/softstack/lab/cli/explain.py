@@ -8,11 +8,11 @@ from softstack import checks
 from softstack.formal import drawing
 from softstack.lab import tasks
 from softstack.lab.cli.options import Whole, opened
-from softstack.lab.explain import diagnosis, diagnosis_figures
+from softstack.lab.explain import diagnosis, diagnosis_figures, diagnosis_page
 from softstack.lab.explain.extract import extract as extraction
+from softstack.lab.reports import names
 from softstack.lab.reports.figures import rendered
 from softstack.lab.runs import store
-from softstack.words import counted
 
 
 def diagnose(run_dir: Path, /, *, out: Path | None = None, strings: Whole = 200) -> None:
@@ -36,20 +36,17 @@ def diagnose(run_dir: Path, /, *, out: Path | None = None, strings: Whole = 200)
     checks.positive("--strings", strings)
     run = opened(run_dir)
     result = diagnosis.diagnose(store.network(run), run.condition, run.seed, strings)
-    title = f"{tasks.find(run.condition.task).name}, {run.condition.controller}, {run.path.name}"
+    c = run.condition
+    network_name = names.network(c.controller, buffered=c.buffered)
+    title = f"{names.task(tasks.find(c.task).name)}, {network_name} controller, seed {run.seed}"
     folder = run_dir if out is None else out
     folder.mkdir(parents=True, exist_ok=True)
     store.write(folder / "diagnosis.json", json.dumps(result.as_dict(), indent=1).encode() + b"\n")
     store.write(folder / "diagnosis.png", rendered(diagnosis_figures.draw(result, title), "png"))
-    store.write(folder / "diagnosis.html", diagnosis_figures.page(result, title).encode())
-    for name, accuracy in result.ablated.items():
-        print(f"{name:24}{accuracy:7.1%}   {result.agreement[name]:6.1%} of the answers stay")
-    for name, effect in result.use.effects.items():
-        share = "nothing to swap" if not effect.grafts else f"{effect.share:6.1%} of the next answers change"
-        print(f"{f'{name} swapped':24}{share}")
-    for length, accuracy in result.lengths:
-        print(f"{counted(length, 'symbol'):24}{accuracy:7.1%}")
-    print(f"below 99 % at           {result.falls}; {result.falls_by}")
+    store.write(folder / "diagnosis.html", diagnosis_page.page(result, title).encode())
+    for measured in diagnosis_page.tables(result):
+        print(diagnosis_page.text(measured), end="\n\n")
+    print(result.fall)
     print(f"Written: {folder / 'diagnosis.html'}, and .json and .png beside it")
     print(result.sentence)
 

@@ -42,12 +42,11 @@ def trace(run_dir: Path, symbols: str, /, *, out: Path = Path("trace.png")) -> N
     out.parent.mkdir(parents=True, exist_ok=True)
     if out.suffix == ".json":
         store.write(out, json.dumps(drawing.as_json(seen)).encode())
+    elif out.suffix == ".html":
+        store.write(out, trace_page.page(network, run.condition, seen, title).encode())
     else:
         figure = drawing.draw(network, run.condition, seen, title)
-        if out.suffix == ".html":
-            store.write(out, trace_page.page(network, run.condition, seen, figure, title).encode())
-        else:
-            store.write(out, drawing.rendered(figure, out.suffix[1:]))
+        store.write(out, drawing.rendered(figure, out.suffix[1:]))
     if seen.note:
         say(seen.note[0].lower() + seen.note[1:])
     print(f"input      {' '.join(seen.example.input)}")

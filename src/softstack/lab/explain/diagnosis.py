@@ -36,6 +36,10 @@ class Bin(NamedTuple):
     right: int
     scored: int
 
+    @property
+    def name(self) -> str:
+        return str(self.least) if self.least == self.most else f"{self.least}-{self.most}"
+
 
 class Diagnosis(NamedTuple):
     """Accuracies and shares are in [0, 1]."""
@@ -55,11 +59,12 @@ class Diagnosis(NamedTuple):
     sentence: str
 
     @property
-    def falls(self) -> str:
+    def fall(self) -> str:
         """`falls_at` in words."""
         if self.falls_at is None:
-            return "no length that is known"
-        return f"{self.falls_at:,.0f} symbols" if self.falls_at < 1e9 else f"{self.falls_at:.0e} symbols"
+            return f"Accuracy is not known to fall below {FALLS:.0%}: {self.falls_by}."
+        length = f"{self.falls_at:,.0f}" if self.falls_at < 1e9 else f"{self.falls_at:.0e}"
+        return f"Accuracy falls below {FALLS:.0%} at {length} symbols ({self.falls_by})."
 
     def as_dict(self) -> dict[str, Any]:
         plain = self._asdict()
@@ -122,16 +127,16 @@ def sentence(used: Use, accuracy: dict[str, float], agreement: dict[str, float],
     """The verdict with the numbers behind it."""
     beneath = "behind the front" if memory.drawn == "line" else "beneath the top"
     swapped = {
-        "whole": "with all that another run holds",
-        "contents": f"with what that holds {beneath}, where it is as much",
-        "height": f"with more or less {beneath}",
+        "whole": "all that another run holds",
+        "contents": f"another run's vectors {beneath}",
+        "height": f"more or less {beneath}",
     }
-    told = [f"{swapped[name]} {effect.share:.1%}" for name, effect in used.effects.items()]
-    changes = f" Of its next answers become others: {', '.join(told)}." if told else ""
+    told = [f"{e.share:.1%} with {swapped[name]}" for name, e in used.effects.items() if e.grafts]
+    changes = f" Of its next answers, these change: {', '.join(told)}." if told else ""
     return (
         f"Verdict: it {verdict_on(used.kind, memory)}. It is right {accuracy[NOTHING]:.1%} of the time."
-        f"{changes} Of all its answers {agreement[STATE]:.1%} stay when its state is zeroed, and "
-        f"{agreement[WHOLE]:.1%} when strengths are rounded to 0 or 1."
+        f"{changes} With its state zeroed {agreement[STATE]:.1%} of its answers stay, and "
+        f"{agreement[WHOLE]:.1%} with strengths rounded to 0 or 1."
     )
 
 

@@ -109,13 +109,13 @@ class Block(NamedTuple):
 def draw(network: Network, condition: Condition, seen: Observed, title: str = "") -> Figure:
     """The columns of Figures 5 and 6."""
     task, buffered = tasks.find(condition.task), isinstance(network, BufferedStackRNN)
-    blocks = _blocks(seen, task.alphabet, buffered)
+    drawn = blocks(seen, task.alphabet, buffered=buffered)
     steps = len(seen.trace.x)
-    size = (2 + 0.32 * sum(len(block.labels) + 1.2 for block in blocks), 1.6 + 0.22 * steps)
+    size = (2 + 0.32 * sum(len(block.labels) + 1.2 for block in drawn), 1.6 + 0.22 * steps)
     figure = Figure(figsize=size)
-    ratios = [len(block.labels) for block in blocks]
-    axes = figure.subplots(1, len(blocks), squeeze=False, width_ratios=ratios)[0]
-    for axis, (name, values, labels) in zip(axes, blocks, strict=True):
+    ratios = [len(block.labels) for block in drawn]
+    axes = figure.subplots(1, len(drawn), squeeze=False, width_ratios=ratios)[0]
+    for axis, (name, values, labels) in zip(axes, drawn, strict=True):
         image = axis.imshow(
             values.numpy(), cmap="viridis", vmin=0, vmax=1, aspect="auto", interpolation="nearest"
         )
@@ -127,7 +127,7 @@ def draw(network: Network, condition: Condition, seen: Observed, title: str = ""
     axes[0].set_yticks(range(steps), names, fontsize=8)
     axes[0].set_ylabel("step" if buffered else "input, step by step")
     figure.suptitle(title or f"{task.name.replace('_', ' ')}, {condition.controller} controller", fontsize=10)
-    longest = max(len(label) for block in blocks for label in block.labels)
+    longest = max(len(label) for block in drawn for label in block.labels)
     height, room = figure.get_figheight(), 0.3 + 0.07 * longest if longest > 2 else 0.0  # inches
     figure.subplots_adjust(
         left=0.12, right=0.88, top=1 - 0.85 / height, bottom=max(0.12, room / height), wspace=0.35
@@ -144,25 +144,26 @@ def as_written(figure: Figure) -> Figure:
     return figure
 
 
-def _blocks(seen: Observed, alphabet: Sequence[str], buffered: bool) -> list[Block]:
+def blocks(seen: Observed, alphabet: Sequence[str], *, buffered: bool) -> list[Block]:
+    """What is drawn of a run: values from 0, which is dark, to 1; NaN where there is nothing."""
     trace = seen.trace
-    blocks = []
+    listed = []
     for column in columns(trace.memory, buffered=buffered):
         alone = "" if column.title == column.name else column.name  # the label of a number without one
         labels = [label or alone for label in column.labels]
         values = of_head(trace, column)
         least, most = _range(values)
         title = column.title if (least, most) == (0, 1) else f"{column.title}\n{least:.2g} to {most:.2g}"
-        blocks.append(Block(title, (values - least) / (most - least), labels))
-    blocks.append(Block("input", trace.x, alphabet))
-    blocks.append(Block("output", trace.y.softmax(-1) if buffered else seen.output, alphabet))
+        listed.append(Block(title, (values - least) / (most - least), labels))
+    listed.append(Block("input", trace.x, alphabet))
+    listed.append(Block("output", trace.y.softmax(-1) if buffered else seen.output, alphabet))
     if buffered:  # beside the step at which each was whole
         read_off = torch.full((len(trace.x), len(alphabet)), torch.nan)
         for step, output in zip(seen.made_at, seen.output, strict=True):
             if step is not None:
                 read_off[step] = output
-        blocks.append(Block("read off", read_off, alphabet))
-    return blocks
+        listed.append(Block("read off", read_off, alphabet))
+    return listed
 
 
 def of_head(trace: Trace, column: Column) -> Tensor:

@@ -20,15 +20,18 @@ class Numbers(NamedTuple):
     kinds: Sequence[str] = ()
 
 
-KEY = (
-    '<p class="key"><span><i class="dot"></i>a trial</span>'
-    '<span><i class="range ours"></i>our least, median and most</span>'
-    '<span><i class="range paper"></i>the paper\'s</span></p>'
-)
+
+def key(*, paper: bool = False) -> str:
+    """What the marks of the drawing stand for."""
+    marks = {"dot": "a trial", "range ours": "least, median and most of them"}
+    if paper:
+        marks |= {"range ours": "our least, median and most", "range paper": "the paper's"}
+    spans = "".join(f'<span><i class="{kind}"></i>{html.escape(text)}</span>' for kind, text in marks.items())
+    return f'<p class="key">{spans}</p>'
 
 
 def page(title: str, lead: str, groups: Sequence[dots.Group], numbers: Numbers, stamp: str) -> str:
-    parts = [f"<p>{_plain(lead)}</p>", KEY, dots.groups(groups), _table(numbers)]
+    parts = [f"<p>{_plain(lead)}</p>", key(paper=True), dots.groups(groups), _table(numbers)]
     return viewer.report(title, "\n".join(parts), stamp=stamp.replace("`", ""))
 
 

@@ -1,16 +1,18 @@
-"""The report of `softstack suite` as a page: the memories by the tasks, and every cell in a table that sorts
-and filters. One file, without a server or a library: viewer/suite.js."""
+"""The report of `softstack suite` as a page: the memories by the tasks, the trials of each memory's best cell
+as dots, and every cell in a table that sorts and filters. One file, without a server or a library:
+viewer/suite.js."""
 
 import html
 from collections.abc import Sequence
 from pathlib import Path
 
 from softstack import viewer
-from softstack.lab.reports import names, suite
+from softstack.lab.reports import dots, names, sheet, suite
 from softstack.lab.reports.scores import FACTORS
 from softstack.lab.reports.suite import Row
 from softstack.lab.runs import store
 
+LENGTHS = {1: "as long as in training", 2: "twice as long", 10: "ten times as long"}  # that are drawn
 FIELDS = ("task", "memory", "controller", "recipe")  # what is filtered by
 MEASURES = {
     "own": "what the task is judged by, %",
@@ -25,11 +27,41 @@ def page(rows: Sequence[Row], meta: Row, notes: str = "") -> str:
     parts = [
         f"<p>{_plain(suite.verdict(rows))}</p>",
         _matrix(rows),
+        sheet.key(),
+        *(dots.groups([group]) for group in groups(rows)),
         notes,
         _cells(rows, meta),
         f"<script>{viewer.asset('suite.js')}</script>",
     ]
     return viewer.report(suite.TITLE, "\n".join(parts), stamp=suite.stamp(meta).replace("`", ""))
+
+
+def groups(rows: Sequence[Row]) -> list[dots.Group]:
+    """The tasks, and in each the best cell of every memory as it is drawn."""
+    listed = []
+    for task in suite.values(rows, "task"):
+        tops = [top for memory in suite.values(rows, "memory") if (top := suite.best(rows, task, memory))]
+        if tops:
+            text = f"{MEASURES[tops[0]['measure']].capitalize()}. A name leads to the cells behind it."
+            listed.append(dots.Group(names.task(task), text, list(LENGTHS.values()), list(map(_entry, tops))))
+    return listed
+
+
+def _entry(row: Row) -> dots.Entry:
+    count, of = suite.solved(row), len(row["trials"])
+    verdict = ("right" if count == of else "" if count else "wrong", f"{count} of {of} solved")
+    columns = []
+    for factor in LENGTHS:
+        values = {t["seed"]: t[f"{factor}x"][row["measure"]] for t in row["trials"] if f"{factor}x" in t}
+        trials = [dots.Trial(f"seed {seed}", 100 * value) for seed, value in values.items()]
+        columns.append([dots.Lane("", trials, [dots.range_of(trials)] if trials else [])])
+    who = f"{names.controller(row['controller'])}, {row['recipe']}"
+    return dots.Entry(row["memory"], who, _link(row), [verdict], columns)
+
+
+def _link(row: Row) -> str:
+    """To the cells of its task and memory, which viewer/suite.js then shows alone."""
+    return f"#task={row['task']}&memory={row['memory']}"
 
 
 def _matrix(rows: Sequence[Row]) -> str:
@@ -54,9 +86,8 @@ def _best(row: Row | None) -> str:
         return "<td></td>"
     who = f"{names.controller(row['controller'])}, {row['recipe']}"
     return (
-        f'<td><button type="button" class="cell" style="--share:{share:.3f}" title="{html.escape(who)}" '
-        f'data-task="{html.escape(row["task"])}" data-memory="{html.escape(row["memory"])}">'
-        f"{100 * share:.1f}</button></td>"
+        f'<td><a class="cell" href="{html.escape(_link(row))}" style="--share:{share:.3f}" '
+        f'title="{html.escape(who)}">{100 * share:.1f}</a></td>'
     )
 
 

@@ -1,14 +1,18 @@
-"""`softstack trace --out FILE.html`: the figure of a run, and its steps in a table."""
+"""`softstack trace --out FILE.html`: a run as the paper's Figures 5 and 6 draw it, and its steps in a table.
+
+The drawing is made of HTML and takes the width that there is: on a phone its columns are narrower, and its
+text is not."""
 
 import html
 from collections.abc import Iterator, Sequence
 
-from matplotlib.figure import Figure
+import matplotlib
+from matplotlib.colors import to_hex
 
 from softstack import viewer
 from softstack.buffered import BufferedStackRNN
 from softstack.lab import tasks
-from softstack.lab.reports.figures import Observed, of_head, rendered
+from softstack.lab.reports.figures import Block, Observed, blocks, of_head
 from softstack.lab.tasks.data import UNSCORED
 from softstack.lab.training.conditions import Condition, Network
 from softstack.trace import Trace
@@ -17,10 +21,9 @@ from softstack.viewer.declared import Column, columns
 LEAST_SHARE = 0.01  # of what a step reads, for the symbol to be named
 
 
-def page(network: Network, condition: Condition, seen: Observed, figure: Figure, title: str) -> str:
+def page(network: Network, condition: Condition, seen: Observed, title: str) -> str:
     """A page of its own."""
     buffered = isinstance(network, BufferedStackRNN)
-    svg = rendered(figure, "svg").decode()
     every = columns(seen.trace.memory, buffered=buffered)
     heads = [column for column in every if column.kind in ("strength", "choice")]
     names = ["step", "reads" if buffered else "input", "says", "target", *(column.title for column in heads)]
@@ -37,9 +40,40 @@ def page(network: Network, condition: Condition, seen: Observed, figure: Figure,
     return viewer.report(
         title,
         f"{''.join(f'<p>{html.escape(note)}</p>' for note in notes if note)}"
-        f'<section class="panel figure">{svg[svg.index("<svg") :]}</section>'
+        f'<section class="panel">{_run(seen, alphabet, buffered=buffered)}</section>'
         f'<section class="panel"><h2>Step by step</h2><div class="wide"><table class="steps"><thead><tr>'
         f"{header}</tr></thead><tbody>{body}</tbody></table></div></section>",
+    )
+
+
+def _run(seen: Observed, alphabet: Sequence[str], *, buffered: bool) -> str:
+    """Time runs down, and lighter is more."""
+    steps = len(seen.trace.x)
+    names = [str(t + 1) for t in range(steps)] if buffered else seen.fed
+    first = "".join(f"<span>{html.escape(name)}</span>" for name in names)
+    listed = blocks(seen, alphabet, buffered=buffered)
+    widths = " ".join(f"minmax({8 * len(b.labels)}px, {len(b.labels)}fr)" for b in listed)
+    what = "step" if buffered else "input"
+    return (
+        f'<div class="run" style="grid-template-columns: auto {widths}"><b>{what}</b>'
+        f'<div class="names">{first}</div><div></div>{"".join(map(_block, listed))}</div>'
+    )
+
+
+def _block(block: Block) -> str:
+    """A title, cells, and what their columns are, one under the other."""
+    colour = matplotlib.colormaps["viridis"]
+    cells = "".join(
+        f'<i style="background:{to_hex(colour(value))}"></i>' if value == value else "<i></i>"  # NaN
+        for row in block.values.tolist()
+        for value in row
+    )
+    labels = "".join(f"<span>{html.escape(label)}</span>" for label in block.labels)
+    turned = " turned" if max(map(len, block.labels)) > 2 else ""
+    columns_of = f'style="--k:{len(block.labels)}"'
+    return (
+        f'<b>{html.escape(block.title)}</b><div class="cells" {columns_of}>{cells}</div>'
+        f'<div class="cells{turned}" {columns_of}>{labels}</div>'
     )
 
 

@@ -1,0 +1,116 @@
+"""A diagnosis as a page of its own, and its numbers as tables."""
+
+import html
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from softstack import viewer
+from softstack.lab.explain.diagnosis import Bin, Diagnosis
+from softstack.words import counted
+
+
+class Line(NamedTuple):
+    """What was measured, and a share that is drawn as a bar; None where nothing could be measured."""
+
+    name: str
+    share: float | None
+    more: str  # what stands beside the share
+
+
+class Measured(NamedTuple):
+    """A table under a title. `names` are those of the lines, of their shares and of what stands beside."""
+
+    title: str
+    names: tuple[str, str, str]
+    lines: Sequence[Line]
+
+
+def tables(diagnosis: Diagnosis) -> list[Measured]:
+    """All that was measured; without those tables that have nothing in them."""
+    taken = [Line(n, a, f"{diagnosis.agreement[n]:.1%}") for n, a in diagnosis.ablated.items()]
+    swapped = [
+        Line(n, e.share if e.grafts else None, f"{e.grafts:,}") for n, e in diagnosis.use.effects.items()
+    ]
+    lengths = [Line(counted(n, "symbol"), a, "") for n, a in diagnosis.lengths]
+    every = [
+        Measured("With something taken away", ("taken away", "accuracy", "answers that stay"), taken),
+        Measured("With what another run held", ("swapped", "next answers that change", "swaps"), swapped),
+        Measured("By length", ("string of", "accuracy", ""), lengths),
+        Measured("By depth", ("height of the stack", "accuracy", "scored"), _lines(diagnosis.depth)),
+        Measured(
+            "By how long ago what decides was pushed",
+            ("symbols ago", "accuracy", "scored"),
+            _lines(diagnosis.distance),
+        ),
+    ]
+    return [measured for measured in every if measured.lines]
+
+
+def _lines(bins: Sequence[Bin]) -> list[Line]:
+    return [Line(b.name, b.right / b.scored, f"{b.scored:,}") for b in bins]
+
+
+def text(measured: Measured) -> str:
+    """A table as lines of text, with headings."""
+    rows = [list(measured.names), *([line.name, _percent(line), line.more] for line in measured.lines)]
+    first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
+    lines = []
+    for name, *cells in rows:
+        numbers = "".join(f"  {cell:>{width}}" for cell, width in zip(cells, others, strict=True))
+        lines.append(f"{name:{first}}{numbers}".rstrip())
+    return "\n".join(lines)
+
+
+def page(diagnosis: Diagnosis, title: str) -> str:
+    """The verdict, and every number beside a bar."""
+    verdict, _, numbers = diagnosis.sentence.partition(". ")
+    panels = "\n".join([*map(_panel, tables(diagnosis)), _strengths(diagnosis)])
+    return viewer.report(
+        title,
+        f"<p><b>{html.escape(verdict)}.</b> {html.escape(numbers)}</p><p>{html.escape(diagnosis.fall)}</p>\n"
+        f'<div class="measured">{panels}</div>',
+    )
+
+
+def _panel(measured: Measured) -> str:
+    head = "".join(f"<th scope=col>{html.escape(name)}</th>" for name in _cells(*measured.names))
+    rows = (_cells(html.escape(line.name), _bar(line), line.more) for line in measured.lines)
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    return (
+        f'<section class="panel"><h2>{html.escape(measured.title)}</h2><table class="numbers">'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></section>"
+    )
+
+
+def _cells(*cells: str) -> list[str]:
+    return [cell for cell in cells if cell]
+
+
+def _percent(line: Line) -> str:
+    return "nothing to swap" if line.share is None else f"{line.share:.1%}"
+
+
+def _bar(line: Line) -> str:
+    if line.share is None:
+        return _percent(line)
+    return f'<span class="bar"><i style="--share:{line.share:.4f}"></i></span> {_percent(line)}'
+
+
+def _strengths(diagnosis: Diagnosis) -> str:
+    """How often each strength was how large, as ten columns from 0 to 1."""
+    if not diagnosis.histogram:
+        return ""
+    lines = []
+    for name, counts in diagnosis.histogram.items():
+        total, most = max(1, sum(counts)), max(1, *counts)
+        columns = "".join(
+            f'<i style="--share:{n / most:.3f}" title="{k / 10} to {(k + 1) / 10}: {n / total:.1%}"></i>'
+            for k, n in enumerate(counts)
+        )
+        lines.append(f'<div class="columns"><b>{html.escape(name)}</b><span>{columns}</span></div>')
+    off = diagnosis.drift[-1] / len(diagnosis.drift) if diagnosis.drift else 0.0
+    return (
+        f'<section class="panel"><h2>Strengths</h2>{"".join(lines)}<div class="columns"><b></b>'
+        "<small><span>0</span><span>1</span></small></div>"
+        f"<p>In a step they are {off:.2g} away from 0 or 1, all together.</p></section>"
+    )
