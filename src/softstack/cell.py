@@ -1,7 +1,7 @@
 """§2.2: one step of Figure 1, a controller and the memory that it works."""
 
 import keyword
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -43,6 +43,9 @@ class Edit(NamedTuple):
 
     state: Callable[[State], State] = lambda state: state
     actions: Callable[[Actions], Actions] = lambda actions: actions
+
+
+Edits = Edit | Sequence[Edit | None]  # one for all cells of a network, or one for each, None for none
 
 
 class StackCell(nn.Module):
