@@ -32,26 +32,6 @@ def padded(core, buffered, m, H, G):
     }  # fmt: skip
 
 
-def packed(core, weights, at_v, k, m, H, shape):
-    """(P, ...): for the forward kernel, the map of [r; h] as (MP + HP, units, gates), and the heads of v as
-    (FP, MP), filled up with zeros to the sizes of `padded`."""
-    W, Wh, Wo = weights.W, weights.Wh, weights.Wo
-    P, HP, MP, FP, gates = W.shape[0], shape["HP"], shape["MP"], shape["FP"], shape["GATES"]
-    inner = 0 if core == LINEAR else (MP + HP) * HP * gates
-    both = W.new_zeros(P, inner + FP * MP)
-    heads = (W[..., k:] if core == LINEAR else Wo)[:, at_v : at_v + m]  # (P, m, F)
-    both[:, inner:].view(P, FP, MP)[:, : heads.shape[2], :m] = heads.mT
-    if core != LINEAR:
-        units = both[:, :inner].view(P, MP + HP, HP, gates)[:, :, :H]
-        from_r, from_h = (part.unflatten(1, (-1, H)).permute(0, 3, 2, 1) for part in (W[..., k:], Wh))
-        units[:, :m, :, : from_r.shape[3]] = from_r
-        if core == GRU:  # n's parts from r and from h are apart
-            units[:, MP : MP + H, :, :2], units[:, MP : MP + H, :, 3] = from_h[..., :2], from_h[..., 2]
-        else:
-            units[:, MP : MP + H] = from_h
-    return both
-
-
 def sections(tape, at, P, B, T, H, m, G, lstm, by_step):
     """The tape's first parts, (P, B, steps, ...): x's projection, h, c and r. They lie sequence by sequence,
     or step by step."""
@@ -118,9 +98,8 @@ def forward(options, sizes, inputs, outputs):
     with torch.cuda.device_of(x):
         if alone:
             shape = padded(core, buffered, m, H, G)
-            maps = packed(core, weights, 4 if buffered else 2, k, m, H, shape)
             launch(
-                gpu_whole.forward_kernel, (P * B,), *weights._replace(Wh=maps), start.h, start.c, start.r,
+                gpu_whole.forward_kernel, (P * B,), *weights, start.h, start.c, start.r,
                 start.s, *before, *disturbance, lengths, final.V, final.s, buffer.strengths, o, final.h,
                 final.c, final.r, buffer.i, tape, links, B, T, k, m, H, A, G, N, n_in, at[-1], chains,
                 *at[1:11], CORE=core, MEMORY=memory, BUFFERED=buffered, DISTURBED=disturbed, **shape,

@@ -35,8 +35,7 @@ from softstack.kernels.gpu.memory import (
     faults,
     finish,
     pop,
-    push,
-    read,
+    push_and_read,
     row,
     start,
     undo,
@@ -154,15 +153,17 @@ def remember(V, s0, act, level, top, r, links, t, m, N, n, MP: tl.constexpr, LIF
     v = tl.load(act + 2 + column, mask=inside, other=0)
     tl.store(row(V, n + t, m, column), v, mask=inside)
     head, strength = pop(links, level, tl.load(first), tl.load(top), u)
-    head, strength = push(links, level, head, strength, n + t, d, LIFO)
-    tl.store(first + 1, head)
-    tl.store(top + 1, strength)
     fault = v - v + (d - d)
     if n + t > 0:
         fault += u - u
     if t == 0:
         fault += column_faults(V, n, m, column) + faults(s0, n)
-    tl.store(r + column, read(V, links, level, head, strength, fault, m, column), mask=inside)
+    head, strength, read_r = push_and_read(
+        V, links, level, head, strength, n + t, d, v, fault, m, column, LIFO
+    )
+    tl.store(first + 1, head)
+    tl.store(top + 1, strength)
+    tl.store(r + column, read_r, mask=inside)
 
 
 @triton.jit
