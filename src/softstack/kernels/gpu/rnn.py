@@ -64,10 +64,12 @@ def in_line(z, by_step):
     return (z.transpose(1, 2) if by_step else z).flatten(1, 2)
 
 
-def room(like, P, B, T, width, by_step, zeroed):
+def room(like, P, B, T, width, by_step, zeroed, dtype):
     """(P, B, T, width), as the tape lies."""
     new = like.new_zeros if zeroed else like.new_empty
-    return new(P, T, B, width).transpose(1, 2) if by_step else new(P, B, T, width)
+    if by_step:
+        return new(P, T, B, width, dtype=dtype).transpose(1, 2)
+    return new(P, B, T, width, dtype=dtype)
 
 
 def forward(options, sizes, inputs, outputs):
@@ -131,9 +133,10 @@ def backward(options, sizes, kept, gradients, to_x, from_strengths):
     sent = times(in_line(gy, by_step), heads).to(gy.dtype)  # what y sends back
     to_f = sent.view(P, T, B, -1).transpose(1, 2) if by_step else sent.view(P, B, T, -1)
     # the kernels write every number but those of padding, and of actions that no memory is told
-    gout = room(gy, P, B, T, A, by_step, ragged or memory == NONE)
+    gout = room(gy, P, B, T, A, by_step, ragged or memory == NONE, gy.dtype)
     gout[..., -K:] = gy
-    gpre = gout if linear else room(gy, P, B, T, 4 * H if core == GRU else G, by_step, ragged)
+    # in the dtype in which it is multiplied: a team's members read all of it from each other
+    gpre = gout if linear else room(gy, P, B, T, 4 * H if core == GRU else G, by_step, ragged, W.dtype)
     gitems = gy.new_zeros(P, B, n_in if buffered else 0, G)
     if memory != NONE and from_strengths:
         settle(s, state.s, lengths, T)
@@ -166,12 +169,12 @@ def backward(options, sizes, kept, gradients, to_x, from_strengths):
             in_order = torch.bmm(first, W[..., :k])
             gx.copy_(in_order.view(P, T, B, k).transpose(1, 2) if by_step else in_order.view(P, B, T, k))
     to_weights.W[..., k:] = torch.bmm(first.mT, line(rs[:, :, :T]))
-    to_weights.b.copy_(gpre[..., :G].sum((1, 2)))
+    to_weights.b.copy_(gpre[..., :G].sum((1, 2), dtype=gy.dtype))
     if not linear:
         h_in = line(hs[:, :, :T] * keep.unsqueeze(-1) if disturbed else hs[:, :, :T])
         to_weights.Wh.copy_(torch.bmm(first.mT, h_in))
         if core == GRU:
             to_weights.Wh[:, 2 * H :] = torch.bmm(line(gpre[..., G:]).mT, h_in)
-            to_weights.bn.copy_(gpre[..., G:].sum((1, 2)))
+            to_weights.bn.copy_(gpre[..., G:].sum((1, 2), dtype=gy.dtype))
         to_weights.Wo.copy_(torch.bmm(line(gout).mT, line(hs[:, :, 1:])))
         to_weights.bo.copy_(gout.sum((1, 2)))

@@ -5,6 +5,7 @@ end of the backward pass what follows from what. All that touches vectors goes t
 once: `stack.py` and `queue.py`. Nothing depends on the order in which programs run.
 """
 
+from functools import cache
 from typing import NamedTuple
 
 import torch
@@ -30,11 +31,16 @@ INTERPRETED_CUT = Cut(16, 16, 4)  # so small that short sequences have several t
 
 
 def tiling(dtype, m):
-    cut = INTERPRETED_CUT if INTERPRETED else CUTS[dtype]
+    return narrowed(INTERPRETED_CUT if INTERPRETED else CUTS[dtype], dtype, m)
+
+
+@cache
+def narrowed(cut, dtype, m):
     M = min(cut.M, max(16, power_of_2(m)))
     return cut._replace(M=M, num_warps=min(cut.num_warps, max(1, cut.TILE * M * dtype.itemsize // 2048)))
 
 
+@cache
 def block_of(N):
     """How many indices a program of heights.py takes at once, and with how many warps."""
     if INTERPRETED:
@@ -48,8 +54,7 @@ def real(V):
     return torch.float64 if V.dtype == torch.float64 else torch.float32
 
 
-def names_of(dtype):
-    return {torch.float32: triton.language.float32, torch.float64: triton.language.float64}[dtype]
+NAMES = {torch.float32: triton.language.float32, torch.float64: triton.language.float64}
 
 
 def forward(v, V0, steps, lifo, r, s, log, checked):
@@ -73,10 +78,10 @@ def forward(v, V0, steps, lifo, r, s, log, checked):
             GRID=GRIDS[dtype], M=128, **block_of(N), **debugged,
         )  # fmt: skip
         launch(kernels.tiles_kernel, (B * count,),
-            v, V0, V, geometry, bad, *sizes, TILE=cut.TILE, M=cut.M, REAL=names_of(dtype), num_warps=4
+            v, V0, V, geometry, bad, *sizes, TILE=cut.TILE, M=cut.M, REAL=NAMES[dtype], num_warps=4
         )  # fmt: skip
         launch(kernels.reads_kernel, (B * count, cdiv(m, cut.M)),
-            V, geometry, r, bad, *sizes, TILE=cut.TILE, M=cut.M, REAL=names_of(dtype),
+            V, geometry, r, bad, *sizes, TILE=cut.TILE, M=cut.M, REAL=NAMES[dtype],
             PRECISION=PRECISIONS[dtype], num_warps=cut.num_warps,
         )  # fmt: skip
 
@@ -98,7 +103,7 @@ def backward(steps, lifo, log, gr, gV, gs):
             to_s.zero_() if gs is None else to_s.copy_(gs),
         ]  # fmt: skip
     dtype = real(V)
-    cut, name = tiling(dtype, m), names_of(dtype)
+    cut, name = tiling(dtype, m), NAMES[dtype]
     count, chunks = cdiv(N, cut.TILE), cdiv(m, cut.M)
     size = (4 + chunks) * N
     (given_V, gV), (given_s, gs), (ragged, ends) = given(gV, V), given(gs, u), given(lengths, u)
