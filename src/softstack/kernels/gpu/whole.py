@@ -146,8 +146,7 @@ def taped(
     """What the way back needs of step t: u, d and v, the gradient of its features, its gates, and h and c
     before it (of an RNN h after it); zeros before the first step."""
     act = row(acts, t, at_v + m, 0)
-    two = tl.arange(0, 2)
-    strengths = tl.load(act + two, mask=tl.zeros_like(two) + t >= 0, other=0)  # scalars are waited for here
+    u, d = tl.load(act, mask=t >= 0, other=0), tl.load(act + 1, mask=t >= 0, other=0)
     v = tl.load(act + at_v + column, mask=tl.where(column < m, t, -1) >= 0, other=0)
     f_grad = tl.load(row(to_f, t, F, feature), mask=tl.where(feature < F, t, -1) >= 0, other=0)
     exists = tl.where(unit < H, t, -1) >= 0
@@ -160,7 +159,7 @@ def taped(
         h = tl.load(row(hs, t, H, unit), mask=exists, other=0)
         if CORE == LSTM:
             c = tl.load(row(cs, t, H, unit), mask=exists, other=0)
-    return strengths, v, f_grad, g1, g2, g3, g4, h, c
+    return u, d, v, f_grad, g1, g2, g3, g4, h, c
 
 
 @triton.jit
@@ -396,7 +395,7 @@ def backward_kernel(
         take_grad = tl.load(gi + q)
     end = tl.minimum(T, tl.load(lengths + q)).to(tl.int32)
     to_f += q * T * F
-    ud_, v_, f_, g1_, g2_, g3_, g4_, h_, c_ = taped(
+    u_, d_, v_, f_, g1_, g2_, g3_, g4_, h_, c_ = taped(
         acts, to_f, gates, hs, cs, end - 1, at_v, m, F, H, column, feature, unit, CORE
     )
     if CORE == LSTM:
@@ -404,9 +403,8 @@ def backward_kernel(
     for back in range(end):
         t = end - 1 - back
         act, out = row(acts, t, at_v + m, 0), row(gout, t, A, 0)
-        u, d = tl.split(ud_)
-        v, f_grad, g1, g2, g3, g4, h_before, c_before = v_, f_, g1_, g2_, g3_, g4_, h_, c_
-        ud_, v_, f_, g1_, g2_, g3_, g4_, h_, c_ = taped(
+        u, d, v, f_grad, g1, g2, g3, g4, h_before, c_before = u_, d_, v_, f_, g1_, g2_, g3_, g4_, h_, c_
+        u_, d_, v_, f_, g1_, g2_, g3_, g4_, h_, c_ = taped(
             acts, to_f, gates, hs, cs, t - 1, at_v, m, F, H, column, feature, unit, CORE
         )
         if MEMORY != NONE:
