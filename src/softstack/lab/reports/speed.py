@@ -1,7 +1,7 @@
 """How fast: each kernel beside the reference and beside a loop written as the equations read, in one run.
 
 A case first compares outputs and gradients, and is not timed where they differ. Times are medians of repeats
-on one thread, forward and backward together; what counts are the ratios.
+on one thread, unless it says two, forward and backward together; what counts are the ratios.
 """
 
 import importlib
@@ -203,6 +203,11 @@ def long(T: int, m: int) -> Iterator[Timing]:
     yield Timing(f"scan, B=1, m={m}", T, "fused", clock(both_ways, fused, inputs))
 
 
+def two_threads(B: int, T: int, m: int) -> float:
+    torch.set_num_threads(2)
+    return clock(both_ways, fused, instructions(B, T, m))
+
+
 def networks(T: int) -> Iterator[Timing]:
     """A training step of ten networks of Table 1 at once; and as many LSTMs without a memory, one by one."""
     condition = Condition("reversal", "lstm", "stack", train_size=10)
@@ -231,6 +236,7 @@ def cases(full: bool, peer: Peer | None = None) -> Iterator[Timing]:
         yield from scans(longest, B, m, sizes, peer)
     yield from worst(10, 2, 1024)
     yield from long(1_000_000, 16)
+    yield Timing("scan, B=8, m=64, two threads", 65536, "fused", elsewhere(two_threads, 8, 65536, 64))
     yield from networks(24)
 
 
