@@ -82,6 +82,15 @@ def test_evaluate_a_file_of_ones_own(softstack, trained):
     assert result["accuracy"] == pytest.approx((scored - 1) / scored)
 
 
+def test_sample_of_a_machine(softstack, tmp_path):
+    (tmp_path / "even.pdt").write_text("start q\naccept q\nq -> r   0 : ε\nr -> q   0 : ε\n")
+    code, out, err = softstack("sample", "even.pdt", "-n", "3")
+    assert code == 0 and "the network writes 1 after each symbol where it does" in err
+    for line in out.splitlines():
+        symbols, target = (part.split() for part in line.split("\t"))
+        assert target == [str(k % 2) for k in range(len(symbols))]
+
+
 def test_sample_writes_what_evaluate_reads(softstack, trained):
     code, out, _ = softstack("sample", "reversal", "-n", "30", "--split", "test", "--seed", "5")
     assert code == 0

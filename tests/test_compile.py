@@ -472,3 +472,12 @@ def test_the_numbers_of_the_derivation():
     assert saturation.error(100, 20_000, torch.float32) < 1e-30
     rounding = saturation.error(17, 20_000, torch.float32) - saturation.error(17, 20_000)
     assert f"that alone is {rounding:.2f}." in text
+
+
+def test_a_recogniser_says_its_verdicts() -> None:
+    """A network has nothing but what it writes."""
+    even = Transducer.parse("start q\naccept q\nq -> r   0 : ε\nr -> q   0 : ε")
+    network = compiled(even)
+    assert network.outputs == ("0", "1")
+    assert network.transduce("0000") == ("0", "1", "0", "1")
+    assert compiled(even, buffered=False).transduce("000") == ("0", "1", "0")

@@ -133,7 +133,8 @@ def test_one_changed_rule_is_found_if_it_matters(machine, data):
 
 def test_no_answer_without_a_machine():
     answer = equal(Party(PDTS["xor"]), Party(None))
-    assert answer == Comparison("undecided", None, 0, "no machine explains the second")
+    assert answer == Comparison("undecided", None, None, "no machine explains the second")
+    assert str(answer) == "undecided: no machine explains the second"
 
 
 def test_the_command(softstack, tmp_path):

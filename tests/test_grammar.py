@@ -584,3 +584,36 @@ def test_the_papers_arrow_and_its_optional_groups():
     short = Grammar.parse("S → a (B | C) d | ( )\nB -> b\nC -> c")
     long = Grammar.parse("S -> a d | a B d | a C d | ( )\nB -> b\nC -> c")
     assert short == long
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("a (b (c)) d", "a d | a b d | a b c d"),
+        ("((a) b) c", "c | b c | a b c"),
+        ("a (b | c (d)) (e)", "a | a e | a b | a b e | a c | a c e | a c d | a c d e"),
+        ("( (a) ) | x ('B')", "( ) | ( a ) | x | x 'B'"),
+    ],
+)
+def test_groups_may_be_nested(written, expected):
+    assert Grammar.parse(f"S -> {written}") == Grammar.parse(f"S -> {expected}")
+
+
+@pytest.mark.parametrize(
+    ("right", "reason"),
+    [
+        ("f(S) | x", "line 1 has a ( that touches f on its outer side: put a space there if"),
+        ("(a)b", "line 1 has a ) that touches b"),
+        ("a (b", "line 1 opens a group that is not closed"),
+        ("a b)", "line 1 closes a group that is not open"),
+    ],
+)
+def test_a_group_is_never_guessed(right, reason):
+    with pytest.raises(BadInput, match=re.escape(reason)):
+        Grammar.parse(f"S -> {right}")
+
+
+def test_a_terminal_with_parentheses_in_it_is_quoted():
+    grammar = Grammar("S", {"S": (("f(x)",), ("(",), ("()",))})
+    assert str(grammar) == "S -> 'f(x)' | ( | ()"
+    assert Grammar.parse(str(grammar)) == grammar

@@ -109,6 +109,29 @@ def test_cells_without_a_batch_and_bad_ones(generator):
         layer.step(x[2], cells)
 
 
+def test_a_step_says_what_is_wrong(generator):
+    layer, queue, other = (layer_of(memory) for memory in ("stack", "queue", "superposition"))
+    x = inputs(2, 4, 6, generator=generator)
+    state = layer(x)[1]
+    cells, token = layer.cells(state), x[:, 0]
+    own = other(x)[1]
+    for call, reason in [
+        (lambda: layer.step(token[:, :3], cells), r"x must be \(B, d_model\) .* d_model = 6; got \(2, 3\)"),
+        (lambda: layer.step(x, cells), r"x must be \(B, d_model\) .* got \(2, 4, 6\)"),
+        (lambda: layer.step(token.float(), cells), "x must be of the parameters' dtype"),
+        (lambda: layer.step(token, state), "cells must be those of a stack, .* got MemoryState"),
+        (lambda: layer.step(token, None), "got NoneType"),
+        (lambda: queue.step(token, cells), "cells must be those of a queue, .* got those of a stack"),
+        (lambda: layer.cells(cells), "state must be what this layer gave; got Cells"),
+        (lambda: layer.cells(own), "got Depths"),
+        (lambda: other.step(token[:, :3], own), "x must be"),
+        (lambda: other.step(token, cells), "cells is not one that this network gave"),
+        (lambda: other.step(token[:1], own), "to match x; got"),
+    ]:
+        with pytest.raises(ss.BadInput, match=reason):
+            call()
+
+
 def test_it_is_causal(generator):
     layer = layer_of()
     x = inputs(1, 10, 6, generator=generator).requires_grad_()

@@ -25,6 +25,7 @@ from contract import (
     scans,
     score,
 )
+from other_memories import Register
 from softstack.memory.protocol import instructions_type
 
 
@@ -254,3 +255,21 @@ def test_the_bias_of_a_choice_has_a_number_for_each_action():
     for bias in (1.0, (1.0, 2.0), [1.0, 2.0, 3.0]):
         with pytest.raises(ss.BadInput, match="must be a tuple with a number for each of"):
             ss.Choice(("push", "pop", "no-op"), bias=bias)
+
+
+@dataclass(frozen=True)
+class Writing(Register):
+    """Its step writes into the state that it is given."""
+
+    def step(self, state, instructions):
+        state.value.mul_(0.5).add_(instructions.value)
+        return state, state.value.clone()
+
+
+def test_a_step_that_writes_into_its_state_is_refused():
+    for build in (
+        lambda: ss.StackRNN(3, hidden_size=4, memory=Writing(2)),
+        lambda: ss.StackLayer(4, heads=2, memory=Writing(2)),
+    ):
+        with pytest.raises(ss.BadInput, match=r"Writing\(size=2\) writes into the state that it is given"):
+            build()

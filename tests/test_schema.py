@@ -128,3 +128,5 @@ def test_the_command(softstack):
     assert (code, out) == (0, "Written: there/sweep.json\n")
     assert json.loads(Path("there/sweep.json").read_text()) == schema.sweep()
     assert softstack("schema", "runs")[0] == 2
+    code, _, err = softstack("schema")
+    assert code == 2 and "name a kind of file: condition" in err and "or sweep" in err

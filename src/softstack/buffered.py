@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from softstack import buffers, checks, fit, fused, kernels
 from softstack.cell import Edit, StackCell, State
-from softstack.disturbance import Disturbance, Disturbed, of_call
+from softstack.disturbance import Disturbance, Disturbances, Disturbed, of_call
 from softstack.errors import BadInput
 from softstack.memory import Batch, Memory, MemoryState, empty
 from softstack.memory.states import detached, full_precision, only_where, running
@@ -111,6 +111,33 @@ class BufferedStackRNN(Disturbed):
         reason = fit.kept(return_trace, edit) or fit.why_not(self.cell, x, self._count(x.shape[-2]))
         return kernels.explain(self.backend, x, reason)
 
+<<<<<<< HEAD
+=======
+    @overload
+    def forward(
+        self,
+        x: Tensor,
+        state: BufferedState | None = None,
+        lengths: Tensor | None = None,
+        *,
+        return_trace: Literal[False] = False,
+        edit: Edit | None = None,
+        disturbance: Disturbances | None = None,
+    ) -> tuple[Tensor, BufferedState]: ...
+
+    @overload
+    def forward(
+        self,
+        x: Tensor,
+        state: BufferedState | None = None,
+        lengths: Tensor | None = None,
+        *,
+        return_trace: Literal[True],
+        edit: Edit | None = None,
+        disturbance: Disturbances | None = None,
+    ) -> tuple[Tensor, BufferedState, Trace]: ...
+
+>>>>>>> house
     def forward(
         self,
         x: Tensor,
@@ -119,7 +146,7 @@ class BufferedStackRNN(Disturbed):
         *,
         return_trace: bool = False,
         edit: Edit | None = None,
-        disturbance: Disturbance | None = None,
+        disturbance: Disturbances | None = None,
     ) -> tuple[Tensor, BufferedState] | tuple[Tensor, BufferedState, Trace]:
         """x (B, T, input_size) or (T, input_size) -> y and the state after `steps(T)` steps.
 
@@ -141,17 +168,18 @@ class BufferedStackRNN(Disturbed):
         counts = None if lengths is None else self._counts(lengths, x)  # (B,)
         network, input, i, output = state
         input = buffers.fill(input, x, None if filled is None else filled.to(x.dtype))
-        (disturbance,) = of_call(self, disturbance, [network.h], steps)
+        (cell_disturbance,) = of_call(self, disturbance, [network.h], steps)
         reason = fit.kept(return_trace, edit) or fit.why_not(self.cell, x, steps)
         kernel = kernels.choose(self.backend, x, reason)
         if kernel != "reference":
-            return self._fused(BufferedState(network, input, i, output), counts, steps, disturbance, kernel)
+            state = BufferedState(network, input, i, output)
+            return self._fused(state, counts, steps, cell_disturbance, kernel)
         moments: list[Moment] = []
         for t in range(steps):
             live = None if counts is None else t < counts  # (B,)
             with full_precision(x):
                 input, x_t = buffers.take(input, i, live)
-            disturbance_t = None if disturbance is None else disturbance.at(t)
+            disturbance_t = None if cell_disturbance is None else cell_disturbance.at(t)
             y_t, features, actions, network = self.cell(x_t, network, live, edit, disturbance_t)
             assert actions.i is not None and actions.o is not None
             with full_precision(x):

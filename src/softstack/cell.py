@@ -1,7 +1,7 @@
 """§2.2: one step of Figure 1, a controller and the memory that it works."""
 
 import keyword
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -14,7 +14,7 @@ from softstack.disturbance import Disturbance
 from softstack.errors import BadInput, unknown
 from softstack.memory import MEMORIES, Batch, Memory, Scores, Strength
 from softstack.memory.protocol import TAKEN, Head, instructions_type, trusting
-from softstack.memory.scan import stepped
+from softstack.memory.scan import refuse_writing, stepped
 from softstack.memory.states import detached, kept, only_where
 
 
@@ -43,6 +43,9 @@ class Edit(NamedTuple):
 
     state: Callable[[State], State] = lambda state: state
     actions: Callable[[Actions], Actions] = lambda actions: actions
+
+
+Edits = Edit | Sequence[Edit | None]  # one for all cells of a network, or one for each, None for none
 
 
 class StackCell(nn.Module):
@@ -180,6 +183,7 @@ def _memory(memory: str | Memory, size: int | None) -> Memory:
             f"memory_size is {size}, but {memory} reads vectors of {memory.width}: leave memory_size out"
         )
     trusted: Memory = trusting(memory)  # the heads keep strengths in [0, 1]
+    refuse_writing(trusted)
     return trusted
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.modules import module as every_module
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from softstack.cell import Edit, StackCell
+from softstack.cell import Edits, StackCell
 from softstack.controllers import GRU, LSTM, RNN, Heads, Linear
 from softstack.kernels.gpu.layout import on_chip
 from softstack.kernels.kinds import CORES
@@ -129,6 +129,6 @@ def _hooked_everywhere() -> str:
     return "a hook is set on every module" if hooks else ""
 
 
-def kept(return_trace: bool, edit: Edit | None) -> str:
+def kept(return_trace: bool, edit: Edits | None) -> str:
     """What of a call only the reference can do."""
     return "a trace is kept step by step" if return_trace else "steps are edited" if edit else ""

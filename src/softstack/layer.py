@@ -11,7 +11,7 @@ from softstack.errors import BadInput, unknown
 from softstack.memory import MEMORIES, Batch, Choice, Memory, MemoryState, Queue, Stack
 from softstack.memory.cells import Cells, cells_of, go_on
 from softstack.memory.protocol import Head, instructions_type, trusting
-from softstack.memory.scan import item_scan, scan, stepped
+from softstack.memory.scan import item_scan, refuse_writing, scan, stepped
 from softstack.memory.states import only_where, running
 
 
@@ -67,6 +67,7 @@ class StackLayer(nn.Module):
             )
         size = d_model // heads if memory_size is None else memory_size
         self.memory: Any = trusting(MEMORIES[memory](size) if isinstance(memory, str) else memory)
+        refuse_writing(self.memory)
         size = size if isinstance(memory, str) else self.memory.width
         self.d_model, self.heads, self.memory_size, self.backend = d_model, heads, size, backend
         said = sum(head.size for head in self._head_kinds.values())
@@ -175,6 +176,8 @@ class StackLayer(nn.Module):
         """A state as `step` takes it: with room for more. Of a memory without a scan it is the state."""
         if not self._parallel:
             return state
+        if not isinstance(state, MemoryState):
+            raise BadInput(f"state must be what this layer gave; got {type(state).__name__}")
         return cells_of(self.memory, MemoryState(state.V.flatten(0, -3), state.s.flatten(0, -2)))
 
     @torch.no_grad()
@@ -184,12 +187,26 @@ class StackLayer(nn.Module):
         It gives what `forward` gives, to rounding, in time that grows with the cells that it pops and reads
         and not with those that are there.
         """
+        checks.tensor("x", x)
+        if x.ndim not in (1, 2) or x.shape[-1] != self.d_model:
+            raise BadInput(
+                f"x must be (B, d_model) or (d_model,) with d_model = {self.d_model}; got {tuple(x.shape)}"
+            )
+        x = checks.sequence(x.unsqueeze(-2), self.d_model, self.actions.weight).squeeze(-2)
         if not self._parallel:
+            batch = tuple(x.shape[:-1])
+            checks.same_state(cells, self.init(batch, x), (*batch, self.heads), "cells", cells=True)
             told = self._said(x)
             cells, r = stepped(self.memory, cells, instructions_type(tuple(told))(**told))
             return self.output(r.flatten(-2).to(x.dtype)), cells
         v, u, d = self._instructions(x)  # (B, heads, m), (B, heads), (B, heads)
         v, u, d = v.reshape(-1, self.memory_size), u.reshape(-1), d.reshape(-1)
+        if not isinstance(cells, Cells) or cells.memory != self.memory.name:
+            kind = f"those of a {cells.memory}" if isinstance(cells, Cells) else type(cells).__name__
+            raise BadInput(
+                f"cells must be those of a {self.memory.name}, as layer.cells(state) or the step before "
+                f"gives them; got {kind}"
+            )
         if cells.V.device != v.device or cells.V.shape[0] != v.shape[0]:
             raise BadInput(
                 f"cells must be of {v.shape[0]} sequences and heads on {v.device} to match x; got "

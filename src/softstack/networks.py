@@ -12,7 +12,7 @@ from torch.nn.functional import dropout
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from softstack import checks, fit, fused, kernels
-from softstack.cell import Edit, StackCell, State
+from softstack.cell import Edit, Edits, StackCell, State
 from softstack.disturbance import Disturbance, Disturbances, Disturbed, of_call
 from softstack.errors import BadInput
 from softstack.memory import Batch, Memory
@@ -130,7 +130,7 @@ class StackRNN(Disturbed):
         return states[0] if len(states) == 1 else LayerStates(states)
 
     def explain(
-        self, x: Tensor | PackedSequence, *, return_trace: bool = False, edit: Edit | None = None
+        self, x: Tensor | PackedSequence, *, return_trace: bool = False, edit: Edits | None = None
     ) -> str:
         """Which backend runs on this input, and why, in a sentence; for each cell where they differ."""
         x = checks.sequence(
@@ -145,6 +145,33 @@ class StackRNN(Disturbed):
             return sentences[0]
         return "; ".join(f"cells[{k}]: {sentence}" for k, sentence in enumerate(sentences))
 
+<<<<<<< HEAD
+=======
+    @overload
+    def forward(
+        self,
+        x: Tensor,
+        state: AnyState | None = None,
+        lengths: Tensor | None = None,
+        *,
+        return_trace: Literal[False] = False,
+        edit: Edits | None = None,
+        disturbance: Disturbances | None = None,
+    ) -> tuple[Tensor, AnyState]: ...
+
+    @overload
+    def forward(
+        self,
+        x: Tensor,
+        state: AnyState | None = None,
+        lengths: Tensor | None = None,
+        *,
+        return_trace: Literal[True],
+        edit: Edits | None = None,
+        disturbance: Disturbances | None = None,
+    ) -> tuple[Tensor, AnyState, Any]: ...
+
+>>>>>>> house
     def forward(
         self,
         x: Any,
@@ -152,7 +179,7 @@ class StackRNN(Disturbed):
         lengths: Tensor | None = None,
         *,
         return_trace: bool = False,
-        edit: Edit | None = None,
+        edit: Edits | None = None,
         disturbance: Disturbances | None = None,
     ) -> Any:
         """x (B, T, input_size) or (T, input_size) -> y (B, T, output_size) and the state after the last step.
@@ -160,8 +187,9 @@ class StackRNN(Disturbed):
         Give the state back to go on with the same sequences. Steps at or after `lengths` (B,) are padding:
         they put out 0 and change neither the state nor a gradient. A PackedSequence gives a PackedSequence.
         With `return_trace` the third result is a Trace, or a tuple of them, one for each cell. `edit` changes
-        states and actions on their way; like a trace it is a matter for the reference. `disturbance`, one for
-        each cell, is used in the place of what would be drawn in training.
+        states and actions on their way, of every cell, or with one edit (or None) for each cell of each; like
+        a trace it is a matter for the reference. `disturbance`, one for each cell, is used in the place of
+        what would be drawn in training.
         """
         if isinstance(x, PackedSequence):
             return self._packed(x, state, lengths, return_trace, edit, disturbance)
@@ -173,7 +201,10 @@ class StackRNN(Disturbed):
         states = state.layers if isinstance(state, LayerStates) else (state,)
         live = None if lengths is None else running(lengths, x)  # (B, T)
         disturbances = of_call(self, disturbance, [state.h for state in states], x.shape[-2])
-        results = list(self._layers(x, states, lengths, live, return_trace, edit, disturbances))
+        edits = [edit] * len(states) if edit is None or isinstance(edit, Edit) else edit
+        if len(edits) != len(states):
+            raise BadInput(f"{len(states)} cells need as many edits, or one for all; got {len(edits)}")
+        results = list(self._layers(x, states, lengths, live, return_trace, edits, disturbances))
         y = torch.cat([y for y, _, _ in results[-2:]], -1) if self.bidirectional else results[-1][0]
         finals = tuple(final for _, final, _ in results)
         final = finals[0] if len(finals) == 1 else LayerStates(finals)
@@ -189,24 +220,24 @@ class StackRNN(Disturbed):
         lengths: Tensor | None,
         live: Tensor | None,
         return_trace: bool,
-        edit: Edit | None,
+        edits: Sequence[Edit | None],
         disturbances: Sequence[Disturbance | None],
     ) -> Iterator[tuple[Tensor, State, Trace | None]]:
         """Each cell over the whole sequence: its outputs, final state and trace."""
-        cells = iter(zip(self.cells, states, disturbances, strict=True))
+        cells = iter(zip(self.cells, states, edits, disturbances, strict=True))
         for layer in range(self.num_layers):
             if layer > 0:
                 x = dropout(x, self.dropout, self.training)
-            cell, state, disturbance = next(cells)
+            cell, state, edit, disturbance = next(cells)
             forward = self._run(cell, x, state, lengths, live, return_trace, edit, disturbance)
             yield forward
             x_next = forward[0]
             if self.bidirectional:
-                cell, state, disturbance = next(cells)
+                cell, state, edit, disturbance = next(cells)
                 y, final, trace = self._run(
                     cell, backwards(x, lengths), state, lengths, live, return_trace, edit, disturbance
                 )
-                yield backwards(y, lengths), final, trace
+                yield backwards(y, lengths), final, trace and trace._replace(backwards=True)
                 x_next = torch.cat((x_next, backwards(y, lengths)), -1)
             x = x_next
 
@@ -247,7 +278,7 @@ class StackRNN(Disturbed):
         state: Any,
         lengths: Tensor | None,
         return_trace: bool,
-        edit: Edit | None,
+        edit: Edits | None,
         disturbance: Disturbances | None,
     ) -> Any:
         if lengths is not None:

@@ -27,6 +27,7 @@ class Trace(NamedTuple):
     i: Tensor  # (B, T) strength taken from the input buffer after the step; 1 without buffers
     o: Tensor  # (B, T) strength given to the output buffer; 1 without buffers
     memory: Memory  # whose heads and cells these are
+    backwards: bool = False  # whether the first step is that of the last item
 
     def __getattr__(self, name: str) -> Tensor:
         if name in self.instructions:

@@ -19,6 +19,7 @@ from softstack.formal import saturation
 from softstack.formal.analysis import Steps, bound, problems
 from softstack.formal.linear import linear_heads
 from softstack.formal.moves import Unit, moves, units
+from softstack.formal.recognising import is_recogniser, with_verdicts
 from softstack.formal.transducer import BOTTOM, Transducer
 from softstack.networks import StackRNN
 
@@ -81,10 +82,15 @@ def compiled(
 ) -> Compiled:
     """A network that computes a PDT: right at every position of every input of at most `length` symbols.
 
+    A network can only speak: of a PDT that writes nothing and accepts it writes the verdict, 1 or 0, after
+    each symbol.
+
     Its strengths are exactly those of the PDT up to that length, in float32 and float64; with a `tolerance`
     gates are only so far saturated that strengths stay within it, and gradients are larger. One-hot inputs
     and scores follow `inputs` and `outputs`, by default the machine's own symbols in the order of its rules.
     """
+    if is_recogniser(machine):
+        machine = with_verdicts(machine)
     inputs = _alphabet("inputs", inputs, machine.alphabet)
     outputs = _alphabet("outputs", outputs, written(machine))
     _check(controller, length, tolerance)
@@ -124,9 +130,9 @@ def compiled(
         gain = saturation.gain(a, off)
         if controller == "linear":
             scores = network.cell.heads.rows("y")
-            for rows in (network.cell.heads.weight, network.cell.heads.bias):
-                rows[: scores.start] *= gain
-                rows[scores] *= LOUD
+            for parameter in (network.cell.heads.weight, network.cell.heads.bias):
+                parameter[: scores.start] *= gain
+                parameter[scores] *= LOUD
         else:
             _gates(network, machine.start, plan, inputs, vectors, gain)
             _heads(network, plan, outputs, vectors, gain)

@@ -48,7 +48,9 @@ class Comparison(NamedTuple):
             return f"different: {word}, {_told(self.difference)}"
         if self.answer == "equal":
             return f"equal: {self.reason}"
-        upto = counted(self.length or 0, "symbol")
+        if not self.length:
+            return f"undecided: {self.reason}"
+        upto = counted(self.length, "symbol")
         return f"undecided: no word of at most {upto} tells them apart, and {self.reason}"
 
 

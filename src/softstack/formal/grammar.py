@@ -11,7 +11,8 @@
 One rule a line; lines for the same nonterminal add up; symbols are separated by spaces and alternatives by
 `|`; `ε`, or nothing at all, is the empty right-hand side; a line that begins with `#` is a comment. What has
 a rule is a nonterminal. A terminal that begins with an upper-case letter is quoted, so that a misspelt
-nonterminal is never taken for one, and so is `|`: `S -> S S '|' | S S & | 'T' | 'F'`.
+nonterminal is never taken for one, and so is `|`: `S -> S S '|' | S S & | 'T' | 'F'`. A part in parentheses
+that touch it may be left out: `S -> a (S (b))`.
 
 Counting and sampling are in `sampling.py`; they work on the `BinaryForm` below.
 """
@@ -21,14 +22,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
-from itertools import pairwise
 from typing import NamedTuple
 
 from softstack.errors import BadInput, unknown
 
 EMPTY = "ε"
 _QUOTED = re.compile(r"'[^'\s]+'" + r'|"[^"\s]+"')
-_TOKEN = re.compile(rf"(?:{_QUOTED.pattern})(?=[\s|]|$)" + r"|\||[^\s|]+")
+_STANDING = re.compile(r"(?<![^\s|])[()]+(?![^\s|])")  # parentheses by themselves: a symbol
+_TOKEN = re.compile(rf"(?:{_QUOTED.pattern})(?=[\s|)]|$)|\||{_STANDING.pattern}|[()]|[^\s|()]+")
 _BARE = re.compile(r"""[^\s|'"][^\s|]*""")
 
 
@@ -62,7 +63,7 @@ class Grammar:
         for number, line in enumerate(map(str.strip, text.splitlines()), start=1):
             if not line or line.startswith("#"):
                 continue
-            name, arrow, right = (part.strip() for part in _written_out(line).partition("->"))
+            name, arrow, right = (part.strip() for part in line.replace("→", "->").partition("->"))
             if not (arrow and _is_nonterminal_name(name)):
                 raise BadInput(f"line {number} is {line!r}: write a rule as NAME -> symbols | symbols")
             for body in _alternatives(right, number, bare, quoted):
@@ -129,30 +130,13 @@ class Grammar:
             )
 
 
-def _written_out(line: str) -> str:
-    """The paper's arrow → as ->, and its optional groups as alternatives: a (B | C) as a | a B | a C.
-
-    A group's parentheses touch what is inside them; parentheses between spaces are symbols.
-    """
-    line = line.replace("→", "->")
-    while group := re.search(r"\(([^\s()'\"](?:[^()]*[^\s()'\"])?)\)", line):
-        begin = max(line.rfind("|", 0, group.start()) + 1, line.find("->") + 2)
-        end = line.find("|", group.end()) if "|" in line[group.end() :] else len(line)
-        before, after = line[begin : group.start()], line[group.end() : end]
-        options = [f"{before}{option}{after}" for option in ("", *group[1].split("|"))]
-        line = line[:begin] + " | ".join(options) + line[end:]
-    return line
-
-
 def _alternatives(
     right: str, number: int, bare: dict[str, int], quoted: dict[str, int]
 ) -> Iterator[tuple[str, ...]]:
     """The alternatives of one line's right-hand side; notes in `bare` and `quoted` what was written how."""
-    tokens = _TOKEN.findall(right)
-    bars = [-1, *(k for k, token in enumerate(tokens) if token == "|"), len(tokens)]
-    for left_bar, right_bar in pairwise(bars):
+    for tokens in _expanded(right, number):
         body = []
-        for token in tokens[left_bar + 1 : right_bar]:
+        for token in tokens:
             if _is_bare(token):
                 body.append(token)
                 bare.setdefault(token, number)
@@ -161,13 +145,48 @@ def _alternatives(
                 quoted.setdefault(token[1:-1], number)
             elif token != EMPTY:
                 raise BadInput(f"line {number} has {token}: put a symbol with -> or a quote in it in quotes")
-            elif right_bar - left_bar > 2:
+            elif len(tokens) > 1:
                 raise BadInput(f"line {number} has {EMPTY} among other symbols: write it alone, or quote it")
         yield tuple(body)
 
 
+def _expanded(right: str, number: int) -> list[list[str]]:
+    """The alternatives as tokens, with the paper's optional groups written out: a (B | C) is a | a B | a C.
+
+    A group's parentheses touch what is inside them, and nothing else but another group's; parentheses between
+    spaces are symbols.
+    """
+    whole: list[list[list[str]]] = [[]]  # of each group that is open, outermost first: alternatives that end,
+    growing: list[list[list[str]]] = [[[]]]  # and the one that is being read, once for each choice in it
+    for mark in _TOKEN.finditer(right):
+        token, outside = mark[0], right[: mark.start()][-1:] if mark[0] == "(" else right[mark.end() :][:1]
+        if token in ("(", ")") and not _STANDING.match(right, mark.start()):
+            if outside.strip("|" + token).strip():
+                raise BadInput(
+                    f"line {number} has a {token} that touches {outside} on its outer side: put a space "
+                    "there if the part inside may be left out, or spaces on both sides if it is a symbol"
+                )
+            if token == "(":
+                whole.append([])
+                growing.append([[]])
+            elif len(whole) == 1:
+                raise BadInput(f"line {number} closes a group that is not open: put spaces around a symbol )")
+            else:
+                options = [[], *whole.pop(), *growing.pop()]
+                growing[-1] = [body + option for body in growing[-1] for option in options]
+        elif token == "|":
+            whole[-1] += growing[-1]
+            growing[-1] = [[]]
+        else:
+            growing[-1] = [[*body, token] for body in growing[-1]]
+    if len(whole) > 1:
+        raise BadInput(f"line {number} opens a group that is not closed: put spaces around a symbol (")
+    return whole[0] + growing[0]
+
+
 def _is_bare(symbol: str) -> bool:
-    return bool(_BARE.fullmatch(symbol)) and "->" not in symbol and symbol != EMPTY
+    grouped = set("()") & set(symbol) and not _STANDING.fullmatch(symbol)
+    return bool(_BARE.fullmatch(symbol)) and not grouped and "->" not in symbol and symbol != EMPTY
 
 
 def _is_nonterminal_name(symbol: str) -> bool:

@@ -30,6 +30,7 @@ class Cells(NamedTuple):
     strength: Tensor  # (S,) what it holds
     filled: int  # slots
     taken: Tensor  # () slots that are taken in these tensors, by whoever went on from them
+    memory: str  # its name: a stack and a queue are linked in opposite ways
 
     def grown(self) -> "Cells":
         """A copy of the filled slots, with room for as many more."""
@@ -64,8 +65,8 @@ def cells_of(memory: Stack | Queue, state: MemoryState) -> Cells:
     def strength(index: Tensor) -> Tensor:
         return padded.gather(1, index.long() % (N + 1))
 
-    cells = Cells(V, link, strength(link), head, strength(head.unsqueeze(1)).squeeze(1), N, torch.tensor(N))
-    return cells.grown()
+    held = strength(head.unsqueeze(1)).squeeze(1)
+    return Cells(V, link, strength(link), head, held, N, torch.tensor(N), memory.name).grown()
 
 
 @torch.no_grad()

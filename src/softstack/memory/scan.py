@@ -5,10 +5,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 from softstack import checks, kernels
 from softstack.errors import BadInput
 from softstack.memory.items import MemoryState
+from softstack.memory.nothing import NoMemory
 from softstack.memory.protocol import Instructions, Memory, instructions_type
 from softstack.memory.queue import Queue
 from softstack.memory.stack import Stack
@@ -117,6 +119,29 @@ def stepped(memory: Memory, state: Any, instructions: Any) -> tuple[Any, Tensor]
             f"read of {memory.width} numbers; got {_described(new)} and {_described(r)}"
         )
     return new, r
+
+
+@torch.no_grad()
+def refuse_writing(memory: Memory) -> None:
+    """Refuse a memory whose step writes into the state that it is given: padding and traces keep older ones.
+    Two steps are tried. What fails inside them is left to the first call, which has the real input."""
+    if isinstance(memory, Stack | Queue | NoMemory):
+        return
+    try:
+        values = {name: head.value(torch.ones(2, head.size)) for name, head in memory.heads.items()}
+        told, state = instructions_type(tuple(values))(**values), memory.init((2,))
+        for _ in range(2):
+            before = [part.clone() for part in tree_leaves(state) if isinstance(part, Tensor)]
+            after, _ = memory.step(state, told)
+            parts = [part for part in tree_leaves(state) if isinstance(part, Tensor)]
+            written = not all(torch.equal(*pair) for pair in zip(before, parts, strict=True))
+            if written:
+                break
+            state = after
+    except Exception:
+        return
+    if written:
+        raise BadInput(f"a step of {memory} writes into the state that it is given: give a new state back")
 
 
 def _described(part: object) -> str:

@@ -3,6 +3,7 @@
 import html
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
@@ -29,7 +30,7 @@ class Shown:
 
 
 def show(
-    trace: Trace,
+    trace: Trace | Sequence[Trace],
     symbols: Sequence[str] | None = None,
     *,
     inputs: Sequence[str] | None = None,
@@ -42,44 +43,58 @@ def show(
     `symbols` are names for the T steps, such as the words that were read; `inputs` and `outputs` are names
     for the features of x and y. Of a batch, one `sequence` is shown.
 
-    A network of several layers or directions has a trace for each cell, in the order of `rnn.cells`: show one
-    of them. The first step of a cell that reads backwards is the last item.
+    A network of several layers or directions has a trace for each cell, in the order of `rnn.cells`. All of
+    them are shown, one below the other. The first reads x, and the last puts out y. The first step of a cell
+    that reads backwards is the last item.
     """
-    trace = _one(trace, sequence)
-    steps = len(trace.x)
-    if not steps:
+    cells = [_one(cell, sequence) for cell in ([trace] if isinstance(trace, Trace) else _several(trace))]
+    first, last = cells[0], cells[-1]
+    if not len(first.x):
         raise BadInput("the trace has no steps: run the network on at least one")
-    letters, alphabet = _names("inputs", inputs, trace.x), _names("outputs", outputs, trace.y)
-    labels = list(map(str, symbols)) if symbols is not None else _labels(trace.x, inputs, letters)
-    if len(labels) != steps:
-        raise BadInput(f"symbols must name the {steps} steps of the trace; got {len(labels)} names")
+    letters, alphabet = _names("inputs", inputs, first.x), _names("outputs", outputs, last.y)
+    labels = list(map(str, symbols)) if symbols is not None else _labels(first.x, inputs, letters)
+    if len(labels) != len(first.x):
+        raise BadInput(f"symbols must name the {len(first.x)} steps of the trace; got {len(labels)} names")
+    networks, tasks = [], {}
+    for k, cell in enumerate(cells):
+        names = {
+            "letters": letters if cell.x.shape[-1] == len(letters) else _names("inputs", None, cell.x),
+            "alphabet": alphabet if cell.y.shape[-1] == len(alphabet) else _names("outputs", None, cell.y),
+        }
+        tasks[str(k)] = {**names, "inputs": [], "kind": None, "pdt": None, "title": ""}
+        networks.append({**_network(cell, _numbers(cell.x) if cell.backwards else labels), "task": str(k)})
+        if len(cells) > 1:
+            direction = ", backwards" if cell.backwards else ""
+            networks[-1]["title"] = f"Cell {k + 1} of {len(cells)}{direction}: {networks[-1]['title']}"
+    return Shown(page({"networks": networks, "tasks": tasks, "bare": True}, "What a network did"), height)
+
+
+def _network(trace: Trace, labels: list[str]) -> dict[str, Any]:
+    """A cell as data of the page; `labels` are the names of its steps."""
+    steps = len(trace.x)
     buffered = bool((trace.i != 1).any() or (trace.o != 1).any())
     run = {**recorded.run(trace), "symbols": labels, "input": labels, "target": None, "fed": labels}
-    network = {
+    return {
         **described(trace.memory, buffered=buffered),
         "title": f"{steps} {'step' if steps == 1 else 'steps'}",
         "facts": words_for(trace.memory),
         "label": "",
-        "task": "recorded",
         "controller": "",
         "buffered": False,  # what lay in the buffers is not in a trace
         "runs": [run],
     }
-    task = {"alphabet": alphabet, "letters": letters, "inputs": [], "kind": None, "pdt": None, "title": ""}
-    data = {"networks": [network], "tasks": {"recorded": task}, "bare": True}
-    return Shown(page(data, "What a network did"), height)
+
+
+def _several(traces: Any) -> list[Trace]:
+    if not isinstance(traces, tuple | list) or not traces or not isinstance(traces[0], Trace):
+        raise BadInput(
+            f"show takes a Trace, as rnn(x, return_trace=True) gives it; got {type(traces).__name__}"
+        )
+    return list(traces)
 
 
 def _one(trace: Trace, sequence: int) -> Trace:
     """A trace without a batch axis."""
-    if not isinstance(trace, Trace):
-        several = isinstance(trace, tuple) and trace and isinstance(trace[0], Trace)
-        raise BadInput(
-            f"show takes one Trace, and this network has {len(trace)}, one for each of rnn.cells: "
-            "show one of them, such as traces[0]"
-            if several
-            else f"show takes a Trace, as rnn(x, return_trace=True) gives it; got {type(trace).__name__}"
-        )
     if trace.x.ndim == 2:
         return trace
     if not 0 <= sequence < len(trace.x):
@@ -98,5 +113,10 @@ def _labels(x: Tensor, inputs: Sequence[str] | None, names: list[str]) -> list[s
     """The symbol at each step where x is one-hot and its features have names; else the steps' numbers."""
     one_hot = bool(((x == 0) | (x == 1)).all() and (x.sum(-1) == 1).all())
     if inputs is None or not one_hot:
-        return [str(t + 1) for t in range(len(x))]
+        return _numbers(x)
     return [names[k] for k in x.argmax(-1).tolist()]
+
+
+def _numbers(x: Tensor) -> list[str]:
+    """The steps', from 1."""
+    return [str(t + 1) for t in range(len(x))]

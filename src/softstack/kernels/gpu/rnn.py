@@ -101,10 +101,13 @@ def forward(options, sizes, inputs, outputs):
         if alone:
             shape = padded(core, buffered, m, H, G)
             launch(
-                gpu_whole.forward_kernel, (P * B,), *weights, start.h, start.c, start.r,
-                start.s, *before, *disturbance, lengths, final.V, final.s, buffer.strengths, o, final.h,
-                final.c, final.r, buffer.i, tape, links, B, T, k, m, H, A, G, N, n_in, at[-1], chains,
-                *at[1:11], CORE=core, MEMORY=memory, BUFFERED=buffered, DISTURBED=disturbed, **shape,
+                gpu_whole.forward_kernel, (P * B,),
+                (
+                    *weights, start.h, start.c, start.r, start.s, *before, *disturbance, lengths, final.V,
+                    final.s, buffer.strengths, o, final.h, final.c, final.r, buffer.i, tape, links,
+                ),
+                (B, T, k, m, H, A, G, N, n_in, at[-1], chains, *at[1:11]),
+                CORE=core, MEMORY=memory, BUFFERED=buffered, DISTURBED=disturbed, **shape,
             )  # fmt: skip
         else:
             gpu_teams.forward(options, inputs, outputs, at, parts)
@@ -145,10 +148,15 @@ def backward(options, sizes, kept, gradients, to_x, from_strengths):
     with torch.cuda.device_of(x):
         if alone:
             launch(
-                gpu_whole.backward_kernel, (P * B,), W, Wh, Wo, s0, strengths0, i0, keep, noise, lengths, V,
-                tape, links, to_f, go, *state, buffer.i, buffer.strengths, gout, gpre, gitems,
-                B, T, k, m, H, A, G, N, n_in, at[-1], chains,
-                *(at[j] for j in (1, 2, 4, 5, 6, 7, 8, 9, 10)),
+                gpu_whole.backward_kernel, (P * B,),
+                (
+                    W, Wh, Wo, s0, strengths0, i0, keep, noise, lengths, V, tape, links, to_f, go, *state,
+                    buffer.i, buffer.strengths, gout, gpre, gitems,
+                ),
+                (
+                    B, T, k, m, H, A, G, N, n_in, at[-1], chains,
+                    *(at[j] for j in (1, 2, 4, 5, 6, 7, 8, 9, 10)),
+                ),
                 CORE=core, MEMORY=memory, BUFFERED=buffered, DISTURBED=disturbed,
                 **padded(core, buffered, m, H, G),
             )  # fmt: skip

@@ -2,12 +2,14 @@
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from softstack.lab.cli.options import Whole, at_least_one, seeds, whole
-from softstack.lab.tasks import TASKS, draw, find, shown, source_of
+from softstack.lab.cli.screen import say
+from softstack.lab.tasks import TASKS, draw, find, shown, source_of, sources
 from softstack.lab.tasks.data import UNSCORED, Split, write_tsv
 from softstack.lab.training.draws import stream
 
@@ -46,7 +48,7 @@ def sample(
     Parameters
     ----------
     task
-        `softstack tasks` lists them
+        `softstack tasks` lists them; or a file with a pushdown transducer, FILE.pdt
     n
         how many
     split
@@ -55,4 +57,8 @@ def sample(
         the same seed gives the same examples
     """
     rng = stream(seeds(seed)[0], split)
+    if source := sources.read(task, Path()):
+        for note in source.notes:
+            say(note)
+        task = source.task
     write_tsv(sys.stdout, draw(find(task), rng, at_least_one("-n", n), split))

@@ -8,14 +8,15 @@ from softstack import checks
 from softstack.formal import drawing
 from softstack.lab import tasks
 from softstack.lab.cli.options import Whole, opened
-from softstack.lab.explain import diagnosis, diagnosis_figures
+from softstack.lab.cli.screen import say
+from softstack.lab.explain import diagnosis, diagnosis_figures, layers
 from softstack.lab.explain.extract import extract as extraction
 from softstack.lab.reports.figures import rendered
 from softstack.lab.runs import store
 from softstack.words import counted
 
 
-def diagnose(run_dir: Path, /, *, out: Path | None = None, strings: Whole = 200) -> None:
+def diagnose(run_dir: Path, /, *, layer: Whole = 1, out: Path | None = None, strings: Whole = 200) -> None:
     """Say whether a network uses its memory: as a stack, a queue, a counter, a register, or not at all.
 
     Swaps what two runs hold and sees whether answers follow; takes its reads, its state and the depth of its
@@ -28,6 +29,8 @@ def diagnose(run_dir: Path, /, *, out: Path | None = None, strings: Whole = 200)
     ----------
     run_dir
         the directory of one trial, as `softstack train` and `softstack compile` print it
+    layer
+        whose memory, in a network of several layers; the first reads the symbols
     out
         where the files go; the run directory by default
     strings
@@ -35,8 +38,12 @@ def diagnose(run_dir: Path, /, *, out: Path | None = None, strings: Whole = 200)
     """
     checks.positive("--strings", strings)
     run = opened(run_dir)
-    result = diagnosis.diagnose(store.network(run), run.condition, run.seed, strings)
+    network = store.network(run)
+    result = diagnosis.diagnose(layers.at(network, layer), run.condition, run.seed, strings)
     title = f"{tasks.find(run.condition.task).name}, {run.condition.controller}, {run.path.name}"
+    if len(network.cells) > 1:
+        title += f", layer {layer} of {len(network.cells)}"
+        say(f"layer {layer} of {len(network.cells)} is diagnosed; --layer chooses another")
     folder = run_dir if out is None else out
     folder.mkdir(parents=True, exist_ok=True)
     store.write(folder / "diagnosis.json", json.dumps(result.as_dict(), indent=1).encode() + b"\n")

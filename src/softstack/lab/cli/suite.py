@@ -22,6 +22,7 @@ from softstack.lab.sweeps.jobs import missing, train_missing
 from softstack.lab.training import suite as plan
 from softstack.lab.training.published import CLAIMS
 from softstack.memory import MEMORIES
+from softstack.words import counted
 
 Names = Annotated[list[str] | None, Parameter(consume_multiple=True)]
 
@@ -96,6 +97,9 @@ def suite(
     if published:
         conditions += [condition for claim in CLAIMS for condition in claim.conditions]
     trained = train_missing(out, conditions, seeds, engine, "suite", say=say, together=True)
+    if not trained:
+        count = len(seeds) * len(set(conditions))
+        say(f"nothing was trained: {counted(count, 'trial was', 'trials were')} there already")
     rows = report.rows(out, cells, seeds)
     devices = {
         store.load(store.place(out, c, seed)).provenance["device"] for c in conditions for seed in seeds

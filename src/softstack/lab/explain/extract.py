@@ -107,12 +107,16 @@ def extract(
     """
     for name, size in (("states", states), ("symbols", symbols), ("strings", strings)):
         checks.positive(name, size)
-    memory = network.cell.memory
-    if not isinstance(memory, Stack | NoMemory):
+    memory, cells = network.cell.memory, len(network.cells)
+    sentence = ""
+    if cells > 1:
+        sentence = f"No PDT can be read off {cells} layers: each has a memory, and a PDT has one stack."
+    elif not isinstance(memory, Stack | NoMemory):
         sentence = (
             f"No PDT can be read off a network with the memory {memory.name!r}: a PDT has a stack, and only "
             "what a stack is told becomes its pushes and pops."
         )
+    if sentence:
         return Extraction(None, False, None, 0.0, 0, [], None, sentence)
     task = tasks.find(condition.task)
     every_position |= condition.buffered and isinstance(task, Transduction)  # a machine says all of it

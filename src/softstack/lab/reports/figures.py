@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from softstack.buffered import BufferedStackRNN
-from softstack.errors import BadInput
 from softstack.lab import tasks
 from softstack.lab.runs.export import plain
 from softstack.lab.tasks.data import UNSCORED, Example, check_symbols, one_hot
@@ -51,26 +50,27 @@ class Observed(NamedTuple):
     """A network's run on one example."""
 
     example: Example
-    trace: Trace  # without a batch axis
+    traces: tuple[Trace, ...]  # of each layer, without a batch axis
     output: Tensor  # (T, K) probabilities; of a buffered network, as read off its output buffer
     predicted: tuple[str, ...]
     fed: tuple[str, ...]  # what the network was given: of a buffered one, padded as in training
     made_at: tuple[int | None, ...]  # the step at which each prediction was whole, from 0; None: at none
     note: str  # that the string leaves the task's language, or nothing
 
+    @property
+    def trace(self) -> Trace:
+        """Of the first layer, which reads the input."""
+        return self.traces[0]
+
 
 @torch.no_grad()
-def traced(network: Network, alphabet: Sequence[str], symbols: Sequence[str]) -> tuple[Tensor, Trace]:
-    """What a network of one cell puts out for symbols, (T, K), and what it did."""
-    if len(network.cells) > 1:
-        raise BadInput(
-            f"a figure or a page shows one cell, and this network has {len(network.cells)} of them, in "
-            "layers or directions: show them one by one, with "
-            "y, state, traces = network(x, return_trace=True) and ss.show(traces[0])"
-        )
+def traced(
+    network: Network, alphabet: Sequence[str], symbols: Sequence[str]
+) -> tuple[Tensor, tuple[Trace, ...]]:
+    """What a network puts out for symbols, (T, K), and what each of its layers did."""
     indices = torch.tensor([alphabet.index(symbol) for symbol in symbols])
     y, _, trace = network(one_hot(indices, len(alphabet), next(network.parameters())), return_trace=True)
-    return y, trace
+    return y, (trace,) if isinstance(trace, Trace) else trace
 
 
 def observe(network: Network, condition: Condition, symbols: Sequence[str]) -> Observed:
@@ -79,14 +79,14 @@ def observe(network: Network, condition: Condition, symbols: Sequence[str]) -> O
     check_symbols(task, symbols)
     typed = tasks.typed(task, tuple(symbols))
     example = tasks.whole(task, typed.example)
-    given = fed(condition, example.input)
-    y, trace = traced(network, task.alphabet, given)
+    padded = fed(condition, example.input)
+    y, traces = traced(network, task.alphabet, padded)
     output = y[: len(example.input)].softmax(-1)
     predicted = tuple(task.alphabet[k] for k in output.argmax(-1).tolist())
     made_at: tuple[int | None, ...] = tuple(range(len(predicted)))
     if isinstance(network, BufferedStackRNN):
-        made_at = steps_of_outputs(trace.o, len(predicted), discard_first=network.discard_first)
-    return Observed(example, trace, output, predicted, given, made_at, typed.sentence)
+        made_at = steps_of_outputs(traces[0].o, len(predicted), discard_first=network.discard_first)
+    return Observed(example, traces, output, predicted, padded, made_at, typed.sentence)
 
 
 def steps_of_outputs(o: Tensor, count: int, *, discard_first: bool) -> tuple[int | None, ...]:
@@ -139,12 +139,13 @@ def draw(network: Network, condition: Condition, seen: Observed, title: str = ""
 def _blocks(seen: Observed, alphabet: Sequence[str], buffered: bool) -> list[Block]:
     trace = seen.trace
     blocks = []
-    for column in columns(trace.memory, buffered=buffered):
+    for layer, column in heads_of(seen, buffered=buffered):
         alone = "" if column.title == column.name else column.name  # the label of a number without one
         labels = [label or alone for label in column.labels]
-        values = of_head(trace, column)
+        values = of_head(seen.traces[layer], column)
         least, most = _range(values)
-        title = column.title if (least, most) == (0, 1) else f"{column.title}\n{least:.2g} to {most:.2g}"
+        title = titled(seen, layer, column)
+        title = title if (least, most) == (0, 1) else f"{title}\n{least:.2g} to {most:.2g}"
         blocks.append(Block(title, (values - least) / (most - least), labels))
     blocks.append(Block("input", trace.x, alphabet))
     blocks.append(Block("output", trace.y.softmax(-1) if buffered else seen.output, alphabet))
@@ -155,6 +156,17 @@ def _blocks(seen: Observed, alphabet: Sequence[str], buffered: bool) -> list[Blo
                 read_off[step] = output
         blocks.append(Block("read off", read_off, alphabet))
     return blocks
+
+
+def heads_of(seen: Observed, *, buffered: bool) -> list[tuple[int, Column]]:
+    """The heads of all layers, each with the number of its layer from 0."""
+    every = [columns(trace.memory, buffered=buffered) for trace in seen.traces]
+    return [(layer, column) for layer, heads in enumerate(every) for column in heads]
+
+
+def titled(seen: Observed, layer: int, column: Column) -> str:
+    """What stands above a head: with its layer where there are several."""
+    return column.title if len(seen.traces) == 1 else f"{column.title}\nlayer {layer + 1}"
 
 
 def of_head(trace: Trace, column: Column) -> Tensor:
@@ -176,7 +188,11 @@ def rendered(figure: Figure, kind: str) -> bytes:
 
 
 def as_json(seen: Observed) -> dict[str, Any]:
-    """Everything that was seen, as plain lists; null where a number is infinite or none at all."""
+    """Everything that was seen, as plain lists; null where a number is infinite or none at all. A network of
+    several layers has `layers`, a trace of each."""
+    layers = [
+        {name: plain(values.tolist()) for name, values in trace.tensors().items()} for trace in seen.traces
+    ]
     return {
         "input": list(seen.example.input),
         "target": [target or UNSCORED for target in seen.example.target],
@@ -184,5 +200,5 @@ def as_json(seen: Observed) -> dict[str, Any]:
         "fed": list(seen.fed),
         "made_at": list(seen.made_at),
         "output": plain(seen.output.tolist()),
-        "trace": {name: plain(values.tolist()) for name, values in seen.trace.tensors().items()},
+        **({"trace": layers[0]} if len(layers) == 1 else {"layers": layers}),
     }

@@ -11,6 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from softstack import viewer
+from softstack.cell import StackCell
 from softstack.errors import BadInput
 from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
@@ -19,6 +20,7 @@ from softstack.lab.reports.figures import FIGURES
 from softstack.lab.runs import store
 from softstack.lab.tasks import Task
 from softstack.lab.tasks.page import record
+from softstack.lab.training.conditions import Condition, Network
 from softstack.viewer.declared import described, words_for
 
 
@@ -51,7 +53,7 @@ def contents(
     scripts = {page["kind"]: script for page in pages.values() if (script := page.pop("script", ""))}
     networks = []
     for run, first, note in zip(runs, firsts, notes, strict=True):
-        networks.append(_network(run, note, first))
+        networks += _layers(run, note, first)
         if not pages[run.condition.task]["kind"]:  # the page cannot compute it: it comes along
             pages[run.condition.task]["examples"].append(
                 record(tasks.find(run.condition.task), tuple(first))
@@ -71,15 +73,31 @@ def _first_input(task: Task) -> tuple[str, ...]:
     return shown[0] if shown else task.sample(np.random.default_rng(0), 1, "train")[0]
 
 
-def _network(run: store.Run, note: str, first: Sequence[str]) -> dict[str, Any]:
+def _layers(run: store.Run, note: str, first: Sequence[str]) -> list[dict[str, Any]]:
+    """A network, once for each of its layers: two of them stand side by side."""
+    c, network = run.condition, store.network(run)
+    reason, count = recording.why_not_run(network), len(network.cells)
+    data = [_network(run, cell, note, first) for cell in network.cells]
+    if not reason:
+        return [{**data[0], **_weights(network, c)}]
+    strings = recording.strings(tasks.find(c.task), first)
+    records = zip(*(recording.record(network, c, symbols) for symbols in strings), strict=True)
+    for layer, (entry, runs) in enumerate(zip(data, records, strict=True), 1):
+        entry.update(note=recording.note(reason), runs=list(runs))
+        if count > 1:
+            which = f"Layer {layer} of {count}"
+            entry.update({name: f"{which}: {entry[name]}" for name in ("title", "label", "short")})
+    return data
+
+
+def _network(run: store.Run, cell: StackCell, note: str, first: Sequence[str]) -> dict[str, Any]:
+    """What is said of a network, and of the memory of one of its cells."""
     c = run.condition
-    network = store.network(run)
-    cell = network.cell
     words = f"{names.network(c.controller, buffered=c.buffered)} controller, {words_for(cell.memory)}"
     title = words[0].upper() + words[1:]
     facts = [f"seed {run.seed}", f"dev {run.result['dev']:.1%}", f"test {run.result['test']:.1%}"]
     label = [f"{names.task(tasks.find(c.task).name)}: {title}", note, facts[0], facts[2]]
-    data = {
+    return {
         **described(cell.memory, buffered=c.buffered),
         "title": title,
         "short": f"{names.network(c.controller, buffered=c.buffered)}, {_memory_name(c.memory)}",
@@ -91,14 +109,12 @@ def _network(run: store.Run, note: str, first: Sequence[str]) -> dict[str, Any]:
         "buffered": c.buffered,
         "discard_first": c.discard_first,
     }
-    reason = recording.why_not_run(network)
-    if reason:
-        strings = recording.strings(tasks.find(c.task), first)
-        runs = [recording.record(network, c, symbols) for symbols in strings]
-        return {**data, "note": recording.note(reason), "runs": runs}
+
+
+def _weights(network: Network, condition: Condition) -> dict[str, Any]:
+    """What the page needs to run a network itself."""
     return {
-        **data,
-        "steps_per_symbol": c.steps_per_symbol,
+        "steps_per_symbol": condition.steps_per_symbol,
         "input_size": network.input_size,
         "output_size": network.output_size,
         "hidden_size": network.hidden_size,

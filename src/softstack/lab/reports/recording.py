@@ -23,7 +23,7 @@ LONG = 200  # the most symbols of the long one
 def why_not_run(network: Network) -> str:
     """What of a network the page cannot run; "" where it can run all of it."""
     if len(network.cells) > 1:
-        return "several layers or directions"
+        return "several layers"
     cell = network.cell
     if type(cell.memory) not in MEMORIES:
         return f"the memory {cell.memory.name!r}"
@@ -47,17 +47,19 @@ def strings(task: Task, first: Sequence[str]) -> list[tuple[str, ...]]:
     return list(dict.fromkeys(chosen))
 
 
-def record(network: Network, condition: Condition, symbols: Sequence[str]) -> dict[str, Any]:
-    """A run on a string. A buffered network is given it padded as in training: it can tell the difference."""
+def record(network: Network, condition: Condition, symbols: Sequence[str]) -> list[dict[str, Any]]:
+    """A run on a string, for each layer: what it did between the network's input and output. A buffered
+    network is given the string padded as in training: it can tell the difference."""
     task = tasks.find(condition.task)
     example, left = tasks.typed(task, tuple(symbols))
-    given = fed(condition, example.input)
-    y, trace = traced(network, task.alphabet, given)
-    return {
+    padded = fed(condition, example.input)
+    y, traces = traced(network, task.alphabet, padded)
+    string = {
         "symbols": list(symbols),
         "input": list(example.input),
         "target": list(example.target),
         "left": left,
-        "fed": list(given),
-        **recorded.run(trace, y if condition.buffered else None),
+        "fed": list(padded),
     }
+    first, last, output = traces[0], traces[-1], y if condition.buffered else None
+    return [{**string, **recorded.run(trace._replace(x=first.x, y=last.y), output)} for trace in traces]

@@ -176,10 +176,10 @@ def one_example(B: int, T: int, m: int) -> tuple[list[Tensor], float]:
     torch.set_num_threads(1)
     inputs = [x[:1].detach().requires_grad_() for x in instructions(B, T, m)]
     began = time.perf_counter()
-    made = both_ways(literal, inputs)
+    results = both_ways(literal, inputs)
     took = time.perf_counter() - began
     seconds = took if took > ENOUGH else clock(both_ways, literal, inputs)
-    return [x.detach() for x in made], B * seconds
+    return [x.detach() for x in results], B * seconds
 
 
 def elsewhere(run: Callable[..., Any], *inputs: Any) -> Any:

@@ -8,11 +8,11 @@ from matplotlib.figure import Figure
 from softstack import viewer
 from softstack.buffered import BufferedStackRNN
 from softstack.lab import tasks
-from softstack.lab.reports.figures import Observed, of_head, rendered
+from softstack.lab.reports.figures import Observed, heads_of, of_head, rendered, titled
 from softstack.lab.tasks.data import UNSCORED
 from softstack.lab.training.conditions import Condition, Network
 from softstack.trace import Trace
-from softstack.viewer.declared import Column, columns
+from softstack.viewer.declared import Column
 
 LEAST_SHARE = 0.01  # of what a step reads, for the symbol to be named
 
@@ -21,9 +21,9 @@ def page(network: Network, condition: Condition, seen: Observed, figure: Figure,
     """A page of its own."""
     buffered = isinstance(network, BufferedStackRNN)
     svg = rendered(figure, "svg").decode()
-    every = columns(seen.trace.memory, buffered=buffered)
-    heads = [column for column in every if column.kind in ("strength", "choice")]
-    names = ["step", "reads" if buffered else "input", "says", "target", *(column.title for column in heads)]
+    every = heads_of(seen, buffered=buffered)
+    heads = [(layer, column) for layer, column in every if column.kind in ("strength", "choice")]
+    names = ["step", "reads" if buffered else "input", "says", "target", *(titled(seen, *h) for h in heads)]
     header = "".join(f"<th scope=col>{html.escape(name)}</th>" for name in names)
     alphabet = tasks.find(condition.task).alphabet
     lines = [*_steps(seen, heads, alphabet if buffered else ()), *_unmade(seen, len(heads))]
@@ -43,7 +43,9 @@ def page(network: Network, condition: Condition, seen: Observed, figure: Figure,
     )
 
 
-def _steps(seen: Observed, heads: Sequence[Column], alphabet: Sequence[str]) -> Iterator[list[str]]:
+def _steps(
+    seen: Observed, heads: Sequence[tuple[int, Column]], alphabet: Sequence[str]
+) -> Iterator[list[str]]:
     """Each step, and what was said at it. `alphabet` is given where the input comes from a buffer: then a
     step reads a mixture of its symbols."""
     outputs = {step: j for j, step in enumerate(seen.made_at) if step is not None}
@@ -52,7 +54,7 @@ def _steps(seen: Observed, heads: Sequence[Column], alphabet: Sequence[str]) -> 
         if alphabet and x.max() >= LEAST_SHARE:
             symbol = alphabet[int(x.argmax())]
         said = _said(seen, outputs[t]) if t in outputs else [_cell(""), _cell("")]
-        numbers = [_cell(_words(seen.trace, head, t)) for head in heads]
+        numbers = [_cell(_words(seen.traces[layer], head, t)) for layer, head in heads]
         yield [_cell(str(t + 1)), _cell(symbol, "symbol"), *said, *numbers]
 
 

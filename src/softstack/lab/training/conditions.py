@@ -60,6 +60,8 @@ class Condition:
     """width of the controller's recurrent state"""
     memory_size: int = 2
     """width of the vectors on the stack"""
+    num_layers: int = 1
+    """cells one above the other, each with a memory of its own; a buffered network has one"""
     steps_per_symbol: int = 1
     """steps that a buffered network makes for each symbol of its input"""
     discard_first: bool = False
@@ -137,6 +139,8 @@ class Condition:
         for name in SHARES:
             if not 0 <= getattr(self, name) <= 1:
                 raise BadInput(f"{name} must lie in [0, 1]; got {getattr(self, name)}")
+        if self.buffered and self.num_layers > 1:
+            raise BadInput(f"a buffered network has one layer; got num_layers = {self.num_layers}")
         if self.final_rate != 1 and not self.steps:
             raise BadInput("final_rate needs to know where the training ends: give `steps`")
         if self.halvings and (not self.steps or self.restarts >> self.halvings < 1):
@@ -238,7 +242,7 @@ def build(condition: Condition, **kind: Any) -> Network:
         **kind,
     )
     if not condition.buffered:
-        return StackRNN(**arguments)
+        return StackRNN(**arguments, num_layers=condition.num_layers)
     steps = StepsPerSymbol(condition.steps_per_symbol)
     return BufferedStackRNN(**arguments, steps=steps, discard_first=condition.discard_first)
 

@@ -35,6 +35,11 @@ def keys(members: Iterable[Member]) -> Tensor:
     return torch.tensor([int(stream(seed, "noise", restart).integers(WORD + 1)) for seed, restart in members])
 
 
+def of_layer(keys: Tensor, layer: int) -> Tensor:
+    """Those of a layer, counted from 0: the first has the network's own."""
+    return mixed(keys + layer * GOLDEN & WORD) if layer else keys
+
+
 def mixed(x: Tensor) -> Tensor:
     """A hash of 32 bits: every bit depends on every bit of x."""
     x = (x ^ (x >> 16)) * 0x85EBCA6B & WORD

@@ -48,22 +48,16 @@ def outputs(
     parameters: Parameters,
     x: Tensor,
     letters: int,
-    disturbance: Disturbance | None = None,
+    disturbance: list[Disturbance] | None = None,
 ) -> Tensor:
     """x (P, B, T) symbols -> y (P, B, T, K): each trial's network on its own strings."""
 
-    def of_one(parameters: Parameters, x: Tensor, disturbance: Disturbance | None) -> Tensor:
+    def of_one(parameters: Parameters, x: Tensor, disturbance: list[Disturbance] | None) -> Tensor:
         y: Tensor = functional_call(network, parameters, (x,), {"disturbance": disturbance})[0]
         return y[:, : x.shape[1]]  # a buffered network may make more steps than there are targets
 
     axes = (0, 0, None if disturbance is None else 0)
     return vmap(of_one, axes)(parameters, one_hot(x, letters, next(iter(parameters.values()))), disturbance)
-
-
-def hidden_state(network: Network, like: Tensor) -> Hidden:
-    """The state of its controller before the first step of one sequence."""
-    h: Hidden = network.cell.core.init((), like)
-    return h
 
 
 @torch.no_grad()
@@ -170,14 +164,16 @@ class Population:
         surprise = cross_entropy(y.movedim(-1, 1), data.y, reduction="none")  # (P, B, T)
         return (surprise * self.weighting(data.mask)).sum((1, 2))
 
-    def disturbance(self, B: int, T: int) -> Disturbance | None:
-        """Of the step that is counted, for batches of B strings of T symbols."""
+    def disturbance(self, B: int, T: int) -> list[Disturbance] | None:
+        """Of the step that is counted, for batches of B strings of T symbols: one for each cell."""
         rates = self.condition.state_reset, self.condition.hidden_noise
-        h = hidden_state(self.network, self.optimiser.vectors)
+        h: Hidden = self.network.cell.core.init((), self.optimiser.vectors)  # every layer has such a state
         if not any(rates) or not h:
             return None
         steps = self.network.steps(T) if isinstance(self.network, BufferedStackRNN) else T
-        return noise.disturbance(self.keys, self.optimiser.number, (B, steps, h[0].shape[-1]), *rates)
+        shape, number = (B, steps, h[0].shape[-1]), self.optimiser.number
+        keys = [noise.of_layer(self.keys, layer) for layer in range(len(self.network.cells))]
+        return [noise.disturbance(layer_keys, number, shape, *rates) for layer_keys in keys]
 
     def batches(self) -> tuple[Tensor, ...]:
         """Every training string once, each network in an order of its own: (P, B) of each batch. The last
