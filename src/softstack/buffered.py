@@ -111,33 +111,6 @@ class BufferedStackRNN(Disturbed):
         reason = fit.kept(return_trace, edit) or fit.why_not(self.cell, x, self._count(x.shape[-2]))
         return kernels.explain(self.backend, x, reason)
 
-<<<<<<< HEAD
-=======
-    @overload
-    def forward(
-        self,
-        x: Tensor,
-        state: BufferedState | None = None,
-        lengths: Tensor | None = None,
-        *,
-        return_trace: Literal[False] = False,
-        edit: Edit | None = None,
-        disturbance: Disturbances | None = None,
-    ) -> tuple[Tensor, BufferedState]: ...
-
-    @overload
-    def forward(
-        self,
-        x: Tensor,
-        state: BufferedState | None = None,
-        lengths: Tensor | None = None,
-        *,
-        return_trace: Literal[True],
-        edit: Edit | None = None,
-        disturbance: Disturbances | None = None,
-    ) -> tuple[Tensor, BufferedState, Trace]: ...
-
->>>>>>> house
     def forward(
         self,
         x: Tensor,

@@ -145,33 +145,6 @@ class StackRNN(Disturbed):
             return sentences[0]
         return "; ".join(f"cells[{k}]: {sentence}" for k, sentence in enumerate(sentences))
 
-<<<<<<< HEAD
-=======
-    @overload
-    def forward(
-        self,
-        x: Tensor,
-        state: AnyState | None = None,
-        lengths: Tensor | None = None,
-        *,
-        return_trace: Literal[False] = False,
-        edit: Edits | None = None,
-        disturbance: Disturbances | None = None,
-    ) -> tuple[Tensor, AnyState]: ...
-
-    @overload
-    def forward(
-        self,
-        x: Tensor,
-        state: AnyState | None = None,
-        lengths: Tensor | None = None,
-        *,
-        return_trace: Literal[True],
-        edit: Edits | None = None,
-        disturbance: Disturbances | None = None,
-    ) -> tuple[Tensor, AnyState, Any]: ...
-
->>>>>>> house
     def forward(
         self,
         x: Any,
