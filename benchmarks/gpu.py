@@ -22,20 +22,26 @@ from softstack.lab.training.conditions import Condition
 from softstack.lab.training.graphed import Graphed
 from softstack.lab.training.population import Population
 
+WARM = 0.3  # seconds: Python launches the same kernels in half of the time once it has done so for a while
+
 
 def clock(run: Callable[..., Any], *arguments: Any, repeats: int = 20) -> float:
-    """Seconds on the device, the median of repeats after three to warm up."""
-    for _ in range(3):
-        run(*arguments)
-    times: list[float] = []
-    for _ in range(repeats):
-        began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        began.record()
-        run(*arguments)
-        ended.record()
-        torch.cuda.synchronize()
-        times.append(began.elapsed_time(ended) / 1e3)
-    return statistics.median(times)
+    """Seconds on the device: the median of so many repeats, or of as many as WARM has room for, after as long
+    to warm up."""
+
+    def timed(least: int) -> list[float]:
+        times: list[float] = []
+        while len(times) < least or sum(times) < WARM:
+            began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            began.record()
+            run(*arguments)
+            ended.record()
+            torch.cuda.synchronize()
+            times.append(began.elapsed_time(ended) / 1e3)
+        return times
+
+    timed(3)
+    return statistics.median(timed(repeats))
 
 
 def on_device(B: int, T: int, m: int, kind: str = "random") -> list[Tensor]:

@@ -130,9 +130,9 @@ def compiled(
         gain = saturation.gain(a, off)
         if controller == "linear":
             scores = network.cell.heads.rows("y")
-            for rows in (network.cell.heads.weight, network.cell.heads.bias):
-                rows[: scores.start] *= gain
-                rows[scores] *= LOUD
+            for parameter in (network.cell.heads.weight, network.cell.heads.bias):
+                parameter[: scores.start] *= gain
+                parameter[scores] *= LOUD
         else:
             _gates(network, machine.start, plan, inputs, vectors, gain)
             _heads(network, plan, outputs, vectors, gain)

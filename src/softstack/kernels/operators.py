@@ -38,13 +38,16 @@ def fold(op: Any, info: Any, in_dims: tuple[int | None, ...], *arguments: Any) -
             x = x.flatten(0, 1)
         folded.append(x)
     outputs = op(*folded)
-    return [x.unflatten(0, (size, -1)) for x in outputs], [0 for _ in outputs]
+    # a tuple: in vmap(grad) a list would lose its gradients without a word
+    return tuple(x.unflatten(0, (size, -1)) for x in outputs), tuple(0 for _ in outputs)
 
 
 class Once(torch.autograd.Function):
     """An operator that has no gradient, and says so."""
 
-    generate_vmap_rule = True
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *arguments: Any) -> Any:
+        return fold(Once.apply, info, in_dims, *arguments)
 
     @staticmethod
     def forward(op: Any, *arguments: Any) -> Any:

@@ -15,7 +15,7 @@ from softstack.kernels.gpu.layout import on_chip
 from softstack.kernels.kinds import CORES as CORES
 from softstack.kernels.kinds import DEPTHS, LINEAR, LSTM, NONE, SUPERPOSITION
 from softstack.kernels.kinds import MEMORIES as MEMORIES
-from softstack.kernels.operators import once, operator, plain, refuse_tangents
+from softstack.kernels.operators import fold, once, operator, plain, refuse_tangents
 from softstack.kernels.scan import HALVES
 from softstack.kernels.tensors import New, empty, own_together, whole, zeros_together
 from softstack.kernels.tuples import (
@@ -181,7 +181,9 @@ rnn_backward_op = operator(
 class Fused(torch.autograd.Function):
     """`softstack::rnn` with its gradient."""
 
-    generate_vmap_rule = True
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *arguments: Any) -> Any:
+        return fold(Fused.apply, info, in_dims, *arguments)
 
     @staticmethod
     def forward(*arguments: Any) -> Any:

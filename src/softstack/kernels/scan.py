@@ -8,7 +8,7 @@ from torch import Tensor
 
 from softstack.kernels import KERNELS
 from softstack.kernels.backend import LOG
-from softstack.kernels.operators import once, operator, plain, refuse_tangents
+from softstack.kernels.operators import fold, once, operator, plain, refuse_tangents
 from softstack.kernels.tensors import New, empty, whole
 from softstack.kernels.tuples import Steps
 
@@ -100,7 +100,9 @@ scan_backward_op = operator(
 class Scan(torch.autograd.Function):
     """`softstack::scan` with its gradient."""
 
-    generate_vmap_rule = True
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *arguments: Any) -> Any:
+        return fold(Scan.apply, info, in_dims, *arguments)
 
     @staticmethod
     def forward(*arguments: Any) -> Any:
@@ -126,7 +128,6 @@ class Scan(torch.autograd.Function):
 class Direct(torch.autograd.Function):
     """The same without torch's dispatcher, which takes longer than a short scan on a GPU. `lengths` may be
     None, and strengths may be checked."""
-
 
     @staticmethod
     def forward(ctx: Any, *arguments: Any) -> Any:

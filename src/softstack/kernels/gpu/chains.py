@@ -8,7 +8,7 @@ from softstack.kernels.gpu.memory import pop, push, read
 
 @triton.jit(do_not_specialize=["slot", "C"])
 def step_kernel(
-    V, link, level, head, strength, slot, u, d, r, C, m, LIFO: tl.constexpr, M: tl.constexpr
+    V, link, level, head, strength, u, d, r, slot, C, m, LIFO: tl.constexpr, M: tl.constexpr
 ):  # fmt: skip
     """`Backend.scan_step`: one program is one sequence."""
     b = tl.program_id(0).to(tl.int64)

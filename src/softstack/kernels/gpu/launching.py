@@ -1,45 +1,77 @@
 """Triton's kernels, launched without its look-up of what it compiled: that takes longer than most of them."""
 
 import os
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import torch
+from torch import Tensor
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 LARGEST = 2**31 - 1  # of the whole numbers that Triton passes in 32 bits
-_compiled: dict[tuple[Any, ...], Any] = {}
+_of_kind: dict[tuple[Any, ...], Any] = {}
+_of_sizes: dict[tuple[Any, ...], Any] = {}
+MANY = 1000  # sizes that are remembered
 
 
-def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **options: Any) -> None:
-    """As kernel[grid](*arguments, **options), from the second call of a kind on in a few microseconds.
-    Arguments are tensors and whole numbers. The kernel's constants are its last parameters, and among the
-    options.
+def launch(
+    kernel: Any, grid: tuple[int, ...], tensors: Sequence[Tensor], numbers: Sequence[int], **options: Any
+) -> None:
+    """As kernel[grid](*tensors, *numbers, **options), from the second call with the same numbers on in a few
+    microseconds. The kernel's constants are its last parameters, and among the options."""
+    if INTERPRETED:
+        kernel[grid](*tensors, *numbers, **options)
+        return
+    device = tensors[0].get_device()
+    pointers = [x.data_ptr() for x in tensors]
+    key = (id(kernel), device, *[x.dtype for x in tensors], *numbers, *options.values())
+    ready = _of_sizes.get(key)
+    if ready is None or reduce(or_, pointers) & 15:
+        ready = launch_of_kind(kernel, grid, tensors, numbers, **options)
+        if not reduce(or_, pointers) & 15:
+            if len(_of_sizes) >= MANY:
+                _of_sizes.clear()
+            _of_sizes[key] = ready
+        return
+    _run(ready, grid, device, pointers, numbers)
+
+
+def launch_of_kind(
+    kernel: Any, grid: tuple[int, ...], tensors: Sequence[Tensor], numbers: Sequence[int], **options: Any
+) -> Any:
+    """The same where numbers change from call to call. Gives what to `_run` for such tensors and numbers.
 
     The key has what of an argument Triton compiles for: a tensor's dtype and alignment, a number's size and
     divisors. Triton looks at less than this, so that it is asked too often rather than too seldom.
     """
     if INTERPRETED:
-        kernel[grid](*arguments, **options)
-        return
-    device = arguments[0].get_device()
-    values = [x if type(x) is int else x.data_ptr() for x in arguments]
-    key = [id(kernel), device, *options.values()]
-    for x, value in zip(arguments, values, strict=True):
-        key.append(value & 15 == 0)
-        key.append((value == 1, value > LARGEST) if x is value else x.dtype)
-    ready = _compiled.get(tuple(key))
+        kernel[grid](*tensors, *numbers, **options)
+        return None
+    device = tensors[0].get_device()
+    pointers = [x.data_ptr() for x in tensors]
+    kinds: list[Any] = [id(kernel), device, *options.values()]
+    for x, pointer in zip(tensors, pointers, strict=True):
+        kinds += (x.dtype, pointer & 15 == 0)
+    for number in numbers:
+        kinds += (number == 1, number > LARGEST, number & 15 == 0)
+    key = tuple(kinds)
+    ready = _of_kind.get(key)
     if ready is None:
-        compiled = kernel[grid](*arguments, **options)
+        compiled = kernel[grid](*tensors, *numbers, **options)
         constants = [options[parameter.name] for parameter in kernel.params if parameter.name in options]
-        _compiled[tuple(key)] = compiled, constants
+        ready = _of_kind[key] = compiled.run, compiled.function, compiled.packed_metadata, constants
     else:
-        compiled, constants = ready
-        stream = torch._C._cuda_getCurrentRawStream(device)
-        # three times None: what is told of a launch, and whom to tell before and after it
-        compiled.run(
-            *(*grid, 1, 1)[:3], stream, compiled.function, compiled.packed_metadata, None, None, None,
-            *values, *constants,
-        )  # fmt: skip
+        _run(ready, grid, device, pointers, numbers)
+    return ready
+
+
+def _run(ready: Any, grid: tuple[int, ...], device: int, pointers: list[int], numbers: Sequence[int]) -> None:
+    run, function, metadata, constants = ready
+    stream = torch._C._cuda_getCurrentRawStream(device)
+    # three times None: what is told of a launch, and whom to tell before and after it
+    run(*(*grid, 1, 1)[:3], stream, function, metadata, None, None, None, *pointers, *numbers, *constants)
 
 
 def cdiv(a: int, b: int) -> int:

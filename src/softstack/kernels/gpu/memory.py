@@ -112,11 +112,17 @@ def rows(V, cells, m, k):
 @triton.jit
 def read(V, link, level, head, strength, fault, m, k):
     """The nearest cells, until strength 1 is used up, and what is not a number (see `cpu/memory.py`)."""
+    nothing = tl.full((), 0, tl.float64)
+    r = tl.zeros(k.shape, level.dtype.element_ty) + fault
+    return read_on(V, link, level, head, strength, r, nothing, m, k)
+
+
+@triton.jit
+def read_on(V, link, level, head, strength, r, met, m, k):
+    """r, and what is read from this cell on, where strength `met` was read before it."""
     real: tl.constexpr = level.dtype.element_ty
-    r = tl.zeros(k.shape, real) + fault
-    met = tl.full((), 0, tl.float64)
-    rho = tl.full((), 1, real)
-    going = head != END
+    rho = 1 - met.to(real)
+    going = (head != END) & (rho > 0)
     while going:
         below, under = tl.load(link + head), tl.load(level + head)
         r += tl.minimum(strength, rho) * tl.load(row(V, head, m, k), mask=k < m, other=0)
@@ -125,6 +131,20 @@ def read(V, link, level, head, strength, fault, m, k):
         head, strength = below, under
         going = (head != END) & (rho > 0)
     return r
+
+
+@triton.jit
+def push_and_read(V, link, level, head, strength, slot, d, v, fault, m, k, LIFO: tl.constexpr):
+    """Row `slot` of V, which is v, joins with strength d, and the memory is read: its head then, the strength
+    of that, and r. A stack reads v first, and what it reads next is known before the push."""
+    under, holds = head, strength
+    head, strength = push(link, level, head, strength, slot, d, LIFO)
+    if LIFO:
+        r = fault + tl.minimum(d, 1) * v
+        r = read_on(V, link, level, under, holds, r, d.to(tl.float64), m, k)
+    else:
+        r = read(V, link, level, head, strength, fault, m, k)
+    return head, strength, r
 
 
 @triton.jit

@@ -32,26 +32,6 @@ def padded(core, buffered, m, H, G):
     }  # fmt: skip
 
 
-def packed(core, weights, at_v, k, m, H, shape):
-    """(P, ...): for the forward kernel, the map of [r; h] as (MP + HP, units, gates), and the heads of v as
-    (FP, MP), filled up with zeros to the sizes of `padded`."""
-    W, Wh, Wo = weights.W, weights.Wh, weights.Wo
-    P, HP, MP, FP, gates = W.shape[0], shape["HP"], shape["MP"], shape["FP"], shape["GATES"]
-    inner = 0 if core == LINEAR else (MP + HP) * HP * gates
-    both = W.new_zeros(P, inner + FP * MP)
-    heads = (W[..., k:] if core == LINEAR else Wo)[:, at_v : at_v + m]  # (P, m, F)
-    both[:, inner:].view(P, FP, MP)[:, : heads.shape[2], :m] = heads.mT
-    if core != LINEAR:
-        units = both[:, :inner].view(P, MP + HP, HP, gates)[:, :, :H]
-        from_r, from_h = (part.unflatten(1, (-1, H)).permute(0, 3, 2, 1) for part in (W[..., k:], Wh))
-        units[:, :m, :, : from_r.shape[3]] = from_r
-        if core == GRU:  # n's parts from r and from h are apart
-            units[:, MP : MP + H, :, :2], units[:, MP : MP + H, :, 3] = from_h[..., :2], from_h[..., 2]
-        else:
-            units[:, MP : MP + H] = from_h
-    return both
-
-
 def sections(tape, at, P, B, T, H, m, G, lstm, by_step):
     """The tape's first parts, (P, B, steps, ...): x's projection, h, c and r. They lie sequence by sequence,
     or step by step."""
@@ -84,10 +64,12 @@ def in_line(z, by_step):
     return (z.transpose(1, 2) if by_step else z).flatten(1, 2)
 
 
-def room(like, P, B, T, width, by_step, zeroed):
+def room(like, P, B, T, width, by_step, zeroed, dtype):
     """(P, B, T, width), as the tape lies."""
     new = like.new_zeros if zeroed else like.new_empty
-    return new(P, T, B, width).transpose(1, 2) if by_step else new(P, B, T, width)
+    if by_step:
+        return new(P, T, B, width, dtype=dtype).transpose(1, 2)
+    return new(P, B, T, width, dtype=dtype)
 
 
 def forward(options, sizes, inputs, outputs):
@@ -118,12 +100,14 @@ def forward(options, sizes, inputs, outputs):
     with torch.cuda.device_of(x):
         if alone:
             shape = padded(core, buffered, m, H, G)
-            maps = packed(core, weights, 4 if buffered else 2, k, m, H, shape)
             launch(
-                gpu_whole.forward_kernel, (P * B,), *weights._replace(Wh=maps), start.h, start.c, start.r,
-                start.s, *before, *disturbance, lengths, final.V, final.s, buffer.strengths, o, final.h,
-                final.c, final.r, buffer.i, tape, links, B, T, k, m, H, A, G, N, n_in, at[-1], chains,
-                *at[1:11], CORE=core, MEMORY=memory, BUFFERED=buffered, DISTURBED=disturbed, **shape,
+                gpu_whole.forward_kernel, (P * B,),
+                (
+                    *weights, start.h, start.c, start.r, start.s, *before, *disturbance, lengths, final.V,
+                    final.s, buffer.strengths, o, final.h, final.c, final.r, buffer.i, tape, links,
+                ),
+                (B, T, k, m, H, A, G, N, n_in, at[-1], chains, *at[1:11]),
+                CORE=core, MEMORY=memory, BUFFERED=buffered, DISTURBED=disturbed, **shape,
             )  # fmt: skip
         else:
             gpu_teams.forward(options, inputs, outputs, at, parts)
@@ -152,9 +136,10 @@ def backward(options, sizes, kept, gradients, to_x, from_strengths):
     sent = times(in_line(gy, by_step), heads).to(gy.dtype)  # what y sends back
     to_f = sent.view(P, T, B, -1).transpose(1, 2) if by_step else sent.view(P, B, T, -1)
     # the kernels write every number but those of padding, and of actions that no memory is told
-    gout = room(gy, P, B, T, A, by_step, ragged or memory == NONE)
+    gout = room(gy, P, B, T, A, by_step, ragged or memory == NONE, gy.dtype)
     gout[..., -K:] = gy
-    gpre = gout if linear else room(gy, P, B, T, 4 * H if core == GRU else G, by_step, ragged)
+    # in the dtype in which it is multiplied: a team's members read all of it from each other
+    gpre = gout if linear else room(gy, P, B, T, 4 * H if core == GRU else G, by_step, ragged, W.dtype)
     gitems = gy.new_zeros(P, B, n_in if buffered else 0, G)
     if memory != NONE and from_strengths:
         settle(s, state.s, lengths, T)
@@ -163,10 +148,15 @@ def backward(options, sizes, kept, gradients, to_x, from_strengths):
     with torch.cuda.device_of(x):
         if alone:
             launch(
-                gpu_whole.backward_kernel, (P * B,), W, Wh, Wo, s0, strengths0, i0, keep, noise, lengths, V,
-                tape, links, to_f, go, *state, buffer.i, buffer.strengths, gout, gpre, gitems,
-                B, T, k, m, H, A, G, N, n_in, at[-1], chains,
-                *(at[j] for j in (1, 2, 4, 5, 6, 7, 8, 9, 10)),
+                gpu_whole.backward_kernel, (P * B,),
+                (
+                    W, Wh, Wo, s0, strengths0, i0, keep, noise, lengths, V, tape, links, to_f, go, *state,
+                    buffer.i, buffer.strengths, gout, gpre, gitems,
+                ),
+                (
+                    B, T, k, m, H, A, G, N, n_in, at[-1], chains,
+                    *(at[j] for j in (1, 2, 4, 5, 6, 7, 8, 9, 10)),
+                ),
                 CORE=core, MEMORY=memory, BUFFERED=buffered, DISTURBED=disturbed,
                 **padded(core, buffered, m, H, G),
             )  # fmt: skip
@@ -187,12 +177,12 @@ def backward(options, sizes, kept, gradients, to_x, from_strengths):
             in_order = torch.bmm(first, W[..., :k])
             gx.copy_(in_order.view(P, T, B, k).transpose(1, 2) if by_step else in_order.view(P, B, T, k))
     to_weights.W[..., k:] = torch.bmm(first.mT, line(rs[:, :, :T]))
-    to_weights.b.copy_(gpre[..., :G].sum((1, 2)))
+    to_weights.b.copy_(gpre[..., :G].sum((1, 2), dtype=gy.dtype))
     if not linear:
         h_in = line(hs[:, :, :T] * keep.unsqueeze(-1) if disturbed else hs[:, :, :T])
         to_weights.Wh.copy_(torch.bmm(first.mT, h_in))
         if core == GRU:
             to_weights.Wh[:, 2 * H :] = torch.bmm(line(gpre[..., G:]).mT, h_in)
-            to_weights.bn.copy_(gpre[..., G:].sum((1, 2)))
+            to_weights.bn.copy_(gpre[..., G:].sum((1, 2), dtype=gy.dtype))
         to_weights.Wo.copy_(torch.bmm(line(gout).mT, line(hs[:, :, 1:])))
         to_weights.bo.copy_(gout.sum((1, 2)))

@@ -5,13 +5,14 @@ end of the backward pass what follows from what. All that touches vectors goes t
 once: `stack.py` and `queue.py`. Nothing depends on the order in which programs run.
 """
 
+from functools import cache
 from typing import NamedTuple
 
 import torch
 import triton
 
 from softstack.kernels.gpu import chains, heights, queue, stack
-from softstack.kernels.gpu.launching import INTERPRETED, cdiv, launch, power_of_2
+from softstack.kernels.gpu.launching import INTERPRETED, cdiv, launch, launch_of_kind, power_of_2
 
 GRIDS = {torch.float32: 2.0**-38, torch.float64: 2.0**-44}  # of strengths, see heights.py
 PRECISIONS = {torch.float32: "tf32x3", torch.float64: "ieee"}
@@ -30,11 +31,16 @@ INTERPRETED_CUT = Cut(16, 16, 4)  # so small that short sequences have several t
 
 
 def tiling(dtype, m):
-    cut = INTERPRETED_CUT if INTERPRETED else CUTS[dtype]
+    return narrowed(INTERPRETED_CUT if INTERPRETED else CUTS[dtype], dtype, m)
+
+
+@cache
+def narrowed(cut, dtype, m):
     M = min(cut.M, max(16, power_of_2(m)))
     return cut._replace(M=M, num_warps=min(cut.num_warps, max(1, cut.TILE * M * dtype.itemsize // 2048)))
 
 
+@cache
 def block_of(N):
     """How many indices a program of heights.py takes at once, and with how many warps."""
     if INTERPRETED:
@@ -48,8 +54,7 @@ def real(V):
     return torch.float64 if V.dtype == torch.float64 else torch.float32
 
 
-def names_of(dtype):
-    return {torch.float32: triton.language.float32, torch.float64: triton.language.float64}[dtype]
+NAMES = {torch.float32: triton.language.float32, torch.float64: triton.language.float64}
 
 
 def forward(v, V0, steps, lifo, r, s, log, checked):
@@ -69,14 +74,14 @@ def forward(v, V0, steps, lifo, r, s, log, checked):
     debugged = dict(debug=True, sanitize_overflow=False) if checked and not INTERPRETED else {}
     with torch.cuda.device_of(r):
         launch(heights.heights_kernel, (B,),
-            u, d, s0, ends, geometry, s, bad, N, T, m, LIFO=lifo, RAGGED=ragged, CHECKED=checked,
+            (u, d, s0, ends, geometry, s, bad), (N, T, m), LIFO=lifo, RAGGED=ragged, CHECKED=checked,
             GRID=GRIDS[dtype], M=128, **block_of(N), **debugged,
         )  # fmt: skip
         launch(kernels.tiles_kernel, (B * count,),
-            v, V0, V, geometry, bad, *sizes, TILE=cut.TILE, M=cut.M, REAL=names_of(dtype), num_warps=4
+            (v, V0, V, geometry, bad), sizes, TILE=cut.TILE, M=cut.M, REAL=NAMES[dtype], num_warps=4
         )  # fmt: skip
         launch(kernels.reads_kernel, (B * count, cdiv(m, cut.M)),
-            V, geometry, r, bad, *sizes, TILE=cut.TILE, M=cut.M, REAL=names_of(dtype),
+            (V, geometry, r, bad), sizes, TILE=cut.TILE, M=cut.M, REAL=NAMES[dtype],
             PRECISION=PRECISIONS[dtype], num_warps=cut.num_warps,
         )  # fmt: skip
 
@@ -98,7 +103,7 @@ def backward(steps, lifo, log, gr, gV, gs):
             to_s.zero_() if gs is None else to_s.copy_(gs),
         ]  # fmt: skip
     dtype = real(V)
-    cut, name = tiling(dtype, m), names_of(dtype)
+    cut, name = tiling(dtype, m), NAMES[dtype]
     count, chunks = cdiv(N, cut.TILE), cdiv(m, cut.M)
     size = (4 + chunks) * N
     (given_V, gV), (given_s, gs), (ragged, ends) = given(gV, V), given(gs, u), given(lengths, u)
@@ -108,20 +113,21 @@ def backward(steps, lifo, log, gr, gV, gs):
     of_links = dict(GIVEN_S=given_s, TILE=cut.TILE, M=min(32, cut.M), REAL=name, num_warps=cut.num_warps)
     of_items = dict(
         GIVEN_V=given_V, TILE=cut.TILE, M=cut.M, REAL=name, PRECISION=PRECISIONS[dtype],
-        num_warps=cut.num_warps,
+        num_warps=4 if cut.M >= 64 else cut.num_warps,  # it has two products
     )  # fmt: skip
     tiled, grid = (B * count,), (B * count, chunks)
     with torch.cuda.device_of(V):
         if lifo:
-            launch(stack.links_kernel, tiled, V, u, gr, gs, geometry, links, shares, *sizes, **of_links)
-            launch(stack.items_kernel, grid, V, gr, gV, geometry, links, shares, to_V, *sizes, **of_items)
+            launch(stack.links_kernel, tiled, (V, u, gr, gs, geometry, links, shares), sizes, **of_links)
+            launch(stack.items_kernel, grid, (V, gr, gV, geometry, links, shares, to_V), sizes, **of_items)
         else:
             of_links = dict(RAGGED=ragged, **of_links)
-            launch(queue.links_kernel, tiled, V, u, gr, gs, ends, geometry, links, shares, *sizes, **of_links)
-            launch(queue.items_kernel, grid, V, gr, gV, geometry, shares, to_V, *sizes, **of_items)
+            tensors = V, u, gr, gs, ends, geometry, links, shares
+            launch(queue.links_kernel, tiled, tensors, sizes, **of_links)
+            launch(queue.items_kernel, grid, (V, gr, gV, geometry, shares, to_V), sizes, **of_items)
         kernels = stack if lifo else queue
         launch(kernels.strengths_kernel, (B,),
-            s0, ends, geometry, links, shares, gs, to_u, to_d, to_s, N, T, size, chunks,
+            (s0, ends, geometry, links, shares, gs, to_u, to_d, to_s), (N, T, size, chunks),
             GIVEN_S=given_s, RAGGED=ragged, **block_of(N),
         )  # fmt: skip
     return [to_V, to_u, to_d, to_s]
@@ -132,8 +138,8 @@ def step(V, link, level, head, strength, slot, u, d, lifo, r):
     if B:
         M = power_of_2(m)
         with torch.cuda.device_of(r):
-            launch(chains.step_kernel, (B,),
-                V, link, level, head, strength, slot, u, d, r, C, m, LIFO=lifo, M=M,
+            launch_of_kind(chains.step_kernel, (B,),
+                (V, link, level, head, strength, u, d, r), (slot, C, m), LIFO=lifo, M=M,
                 num_warps=min(8, max(1, M // 128)),
             )  # fmt: skip
 

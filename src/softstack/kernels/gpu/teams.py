@@ -71,7 +71,8 @@ def launched(kernel, team, P, B, processors, tensors, sizes, constants):
         constants.update(num_stages=1, launch_cooperative_grid=True)
     for first in range(0, P * count, at_once):
         programs = min(at_once, P * count - first) * team.members
-        launch(kernel, (programs,), *tensors, counters, first, count, team.members, *sizes, **constants)
+        numbers = first, count, team.members, *sizes
+        launch(kernel, (programs,), (*tensors, counters), numbers, **constants)
 
 
 @cache
@@ -150,7 +151,7 @@ def forward(options, inputs, outputs, at, parts):
         rs[:, :, 1:] = 0
     else:
         launch(
-            begin_kernel, grid, start.s, links, tape, n, N, B, T, size, chains, places[6], places[7],
+            begin_kernel, grid, (start.s, links, tape), (n, N, B, T, size, chains, places[6], places[7]),
             LIFO=memory == STACK,
         )  # fmt: skip
     if core != LINEAR or memory != NONE:
@@ -170,8 +171,8 @@ def forward(options, inputs, outputs, at, parts):
             result.copy_(by_step[:, :, T] if ends is None else at_end(by_step, ends))
     if memory != NONE:
         launch(
-            finish_kernel, grid, final.s, links, tape, lengths, B, N, T, m, size, chains,
-            places[3], places[6], places[7],
+            finish_kernel, grid, (final.s, links, tape, lengths),
+            (B, N, T, m, size, chains, places[3], places[6], places[7]),
         )  # fmt: skip
 
 

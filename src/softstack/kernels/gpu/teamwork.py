@@ -35,8 +35,7 @@ from softstack.kernels.gpu.memory import (
     faults,
     finish,
     pop,
-    push,
-    read,
+    push_and_read,
     row,
     start,
     undo,
@@ -136,7 +135,24 @@ def long_product(
         w = held if HELD else tl.permute(rows_of(weights, there, count, j), (0, 2, 1))
         a = rows_of(at, here, count, j).to(w.dtype)
         sums = tl.dot(a, w, sums, input_precision=PRECISION, out_dtype=real)
-    return total + tl.sum(sums, 0)
+    return total + added_up(sums, PARTS)
+
+
+@triton.jit
+def added_up(sums, PARTS: tl.constexpr):
+    """(PARTS, S, N) -> (S, N). A sum over the first axis, of which each warp has a part, would go through
+    shared memory number by number; here each half is added to the other."""
+    S: tl.constexpr = sums.shape[1]
+    N: tl.constexpr = sums.shape[2]
+    x = tl.permute(sums, (1, 2, 0))
+    if PARTS >= 8:
+        first, second = tl.split(tl.reshape(x, (S, N, PARTS // 2, 2)))
+        x = first + second
+    if PARTS >= 4:
+        first, second = tl.split(tl.reshape(x, (S, N, 2, 2)))
+        x = first + second
+    first, second = tl.split(tl.reshape(x, (S, N, 2)))
+    return first + second
 
 
 @triton.jit
@@ -154,15 +170,36 @@ def remember(V, s0, act, level, top, r, links, t, m, N, n, MP: tl.constexpr, LIF
     v = tl.load(act + 2 + column, mask=inside, other=0)
     tl.store(row(V, n + t, m, column), v, mask=inside)
     head, strength = pop(links, level, tl.load(first), tl.load(top), u)
-    head, strength = push(links, level, head, strength, n + t, d, LIFO)
-    tl.store(first + 1, head)
-    tl.store(top + 1, strength)
     fault = v - v + (d - d)
     if n + t > 0:
         fault += u - u
     if t == 0:
         fault += column_faults(V, n, m, column) + faults(s0, n)
-    tl.store(r + column, read(V, links, level, head, strength, fault, m, column), mask=inside)
+    head, strength, read_r = push_and_read(
+        V, links, level, head, strength, n + t, d, v, fault, m, column, LIFO
+    )
+    tl.store(first + 1, head)
+    tl.store(top + 1, strength)
+    tl.store(r + column, read_r, mask=inside)
+
+
+@triton.jit
+def from_before(
+    t, bias, tape, keep, q, ends, b, B, T, G, H, at_h, of_row, from_W, weights, is_row, held,
+    DISTURBED: tl.constexpr, FROM_H: tl.constexpr, HELD: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """(S, gates): of `pre` at step t what x_t and h before it give."""
+    live = t < ends
+    from_x = tl.load(
+        (tape + (t * B + b) * G)[:, None] + of_row[None, :], mask=live[:, None] & from_W[None, :], other=0
+    )
+    kept = tl.full(live.shape, 1, tape.dtype.element_ty)
+    if DISTURBED:
+        kept = tl.load(keep + q * T + t, mask=live, other=1)
+    return product(
+        from_x + bias[None, :], tape + at_h + (t * B + b) * H, live, kept, weights, is_row, held, H, FROM_H,
+        HELD, PRECISION,
+    )  # fmt: skip
 
 
 @triton.jit
@@ -212,27 +249,22 @@ def forward_kernel(
         exists &= own < H
         until = tl.load(lengths + mine, mask=exists, other=0).to(tl.int32)
         my_b = mine - p * B
+        pre = from_before(
+            0, to_pre, tape, keep, q, ends, b, B, T, G, H, at_h, of_row, from_W, from_h, is_row, W_h,
+            DISTURBED, FROM_H, HELD, PRECISION,
+        )  # fmt: skip
     for t in range(end):
         live = t < ends
         if CORE != LINEAR:
             going = t < until
-            from_x = tl.load(
-                (tape + (t * B + b) * G)[:, None] + of_row[None, :], mask=live[:, None] & from_W[None, :],
-                other=0,
-            )  # fmt: skip
-            kept, my_kept = always, tl.full((SEQUENCES * UNITS,), 1, real)
+            my_kept = tl.full((SEQUENCES * UNITS,), 1, real)
             if DISTURBED:
-                kept = tl.load(keep + q * T + t, mask=live, other=1)
                 my_kept = tl.load(keep + mine * T + t, mask=going, other=1)
             my_step = t * B + my_b
             h = tl.load(tape + at_h + my_step * H + own, mask=going, other=0) * my_kept
             c = h
             if CORE == LSTM:
                 c = tl.load(tape + at_c + my_step * H + own, mask=going, other=0) * my_kept
-            pre = product(
-                from_x + to_pre[None, :], tape + at_h + (t * B + b) * H, live, kept, from_h, is_row, W_h, H,
-                FROM_H, HELD, PRECISION,
-            )  # fmt: skip
             if MEMORY != NONE and t > 0:
                 met = wait(counter, met, members)  # for r_t; all of the above needs h_t alone
             pre = product(
@@ -274,6 +306,12 @@ def forward_kernel(
                 mask=live[:, None] & acts[None, :],
             )  # fmt: skip
             arrive(counter, members)
+        if CORE != LINEAR:  # while the others arrive
+            pre = from_before(
+                t + 1, to_pre, tape, keep, q, ends, b, B, T, G, H, at_h, of_row, from_W, from_h, is_row, W_h,
+                DISTURBED, FROM_H, HELD, PRECISION,
+            )  # fmt: skip
+        if MEMORY != NONE:
             met = wait(counter, met, members)
             for lane in range(member, SEQUENCES, members):
                 one, is_there = sequences_of(team, teams, B, lane, SEQUENCES)

@@ -238,15 +238,15 @@ def _by_look(
         defaultdict(list),
         defaultdict(list),
     )
-    for example, row in zip(strings, right, strict=True):
+    for example, verdicts in zip(strings, right, strict=True):
         for j, look in enumerate(looks(machine, example.input)):
             if example.target[j] is not None:
                 for measure, into in zip(look, by_depth_and_distance, strict=True):
-                    into[measure.bit_length()].append(row[j])
+                    into[measure.bit_length()].append(verdicts[j])
     depth, distance = (
         [
-            Bin(2 ** (k - 1) if k else 0, 2**k - 1 if k else 0, sum(rows), len(rows))
-            for k, rows in sorted(into.items())
+            Bin(2 ** (k - 1) if k else 0, 2**k - 1 if k else 0, sum(verdicts), len(verdicts))
+            for k, verdicts in sorted(into.items())
         ]
         for into in by_depth_and_distance
     )

@@ -38,7 +38,7 @@ def answers(network: Network, condition: Condition, examples: Sequence[Example],
         _answers(network, condition, examples[part : part + AT_ONCE], rounded=rounded)
         for part in range(0, len(examples), AT_ONCE)
     ]
-    return Answers(*(torch.cat(columns) for columns in zip(*parts, strict=True)))
+    return Answers(*(torch.cat(tensors) for tensors in zip(*parts, strict=True)))
 
 
 @torch.no_grad()

@@ -165,15 +165,15 @@ def _swapped(chosen: Sequence[Graft], past: Past) -> Edit:
 
     def changed(state: State) -> State:
         nonlocal step
-        rows = [k for k, graft in enumerate(chosen) if graft.time == step]
+        places = [k for k, graft in enumerate(chosen) if graft.time == step]
         step += 1
-        if not rows:
+        if not places:
             return state
-        donor, donors = past.states[step - 1], [chosen[k].donor for k in rows]
+        donor, donors = past.states[step - 1], [chosen[k].donor for k in places]
 
         def swapped(part: Tensor, other: Tensor) -> Tensor:
             part = part.clone()
-            part[rows] = other[donors]
+            part[places] = other[donors]
             return part
 
         memory, r = tree_map(swapped, (state.memory, state.r), (donor.memory, donor.r))

@@ -26,7 +26,7 @@ MOST_LINES = 28  # conditions that can be told apart
 MOST_FIELDS = 3  # that a name has
 
 
-def found(path: Path) -> Iterator[Path]:
+def run_directories(path: Path) -> Iterator[Path]:
     """The run directories that a path names: itself, or all beneath it."""
     if (path / "result.json").is_file() or not path.is_dir():
         yield path

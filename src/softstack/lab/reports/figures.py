@@ -80,14 +80,14 @@ def observe(network: Network, condition: Condition, symbols: Sequence[str]) -> O
     check_symbols(task, symbols)
     typed = tasks.typed(task, tuple(symbols))
     example = tasks.whole(task, typed.example)
-    given = fed(condition, example.input)
-    y, traces = traced(network, task.alphabet, given)
+    padded = fed(condition, example.input)
+    y, traces = traced(network, task.alphabet, padded)
     output = y[: len(example.input)].softmax(-1)
     predicted = tuple(task.alphabet[k] for k in output.argmax(-1).tolist())
     made_at: tuple[int | None, ...] = tuple(range(len(predicted)))
     if isinstance(network, BufferedStackRNN):
         made_at = steps_of_outputs(traces[0].o, len(predicted), discard_first=network.discard_first)
-    return Observed(example, traces, output, predicted, given, made_at, typed.sentence)
+    return Observed(example, traces, output, predicted, padded, made_at, typed.sentence)
 
 
 def steps_of_outputs(o: Tensor, count: int, *, discard_first: bool) -> tuple[int | None, ...]:

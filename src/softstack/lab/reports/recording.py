@@ -52,14 +52,14 @@ def record(network: Network, condition: Condition, symbols: Sequence[str]) -> li
     network is given the string padded as in training: it can tell the difference."""
     task = tasks.find(condition.task)
     example, left = tasks.typed(task, tuple(symbols))
-    given = fed(condition, example.input)
-    y, traces = traced(network, task.alphabet, given)
+    padded = fed(condition, example.input)
+    y, traces = traced(network, task.alphabet, padded)
     string = {
         "symbols": list(symbols),
         "input": list(example.input),
         "target": list(example.target),
         "left": left,
-        "fed": list(given),
+        "fed": list(padded),
     }
     first, last, output = traces[0], traces[-1], y if condition.buffered else None
     return [{**string, **recorded.run(trace._replace(x=first.x, y=last.y), output)} for trace in traces]

@@ -1,7 +1,7 @@
 """How fast: each kernel beside the reference and beside a loop written as the equations read, in one run.
 
 A case first compares outputs and gradients, and is not timed where they differ. Times are medians of repeats
-on one thread, forward and backward together; what counts are the ratios.
+on one thread, unless it says two, forward and backward together; what counts are the ratios.
 """
 
 import importlib
@@ -176,10 +176,10 @@ def one_example(B: int, T: int, m: int) -> tuple[list[Tensor], float]:
     torch.set_num_threads(1)
     inputs = [x[:1].detach().requires_grad_() for x in instructions(B, T, m)]
     began = time.perf_counter()
-    made = both_ways(literal, inputs)
+    results = both_ways(literal, inputs)
     took = time.perf_counter() - began
     seconds = took if took > ENOUGH else clock(both_ways, literal, inputs)
-    return [x.detach() for x in made], B * seconds
+    return [x.detach() for x in results], B * seconds
 
 
 def elsewhere(run: Callable[..., Any], *inputs: Any) -> Any:
@@ -201,6 +201,11 @@ def worst(B: int, m: int, T: int) -> Iterator[Timing]:
 def long(T: int, m: int) -> Iterator[Timing]:
     inputs = instructions(1, T, m)
     yield Timing(f"scan, B=1, m={m}", T, "fused", clock(both_ways, fused, inputs))
+
+
+def two_threads(B: int, T: int, m: int) -> float:
+    torch.set_num_threads(2)
+    return clock(both_ways, fused, instructions(B, T, m))
 
 
 def networks(T: int) -> Iterator[Timing]:
@@ -231,6 +236,7 @@ def cases(full: bool, peer: Peer | None = None) -> Iterator[Timing]:
         yield from scans(longest, B, m, sizes, peer)
     yield from worst(10, 2, 1024)
     yield from long(1_000_000, 16)
+    yield Timing("scan, B=8, m=64, two threads", 65536, "fused", elsewhere(two_threads, 8, 65536, 64))
     yield from networks(24)
 
 

@@ -141,10 +141,10 @@ def _scored(row: Row, factor: int) -> str:
     medians = {what: suite.middle(row, factor, "" if what == "own" else what) for what in MEASURES}
     shown = " ".join(f'data-{what}="{value:.6g}"' for what, value in medians.items())
     trials = sorted((trial[f"{factor}x"][row["measure"]] for trial in row["trials"]), reverse=True)
-    each = " ".join(f"{100 * value:.1f}" for value in trials)
+    percents = " ".join(f"{100 * value:.1f}" for value in trials)
     return (
         f'<td class="share" style="--share:{own:.3f}" {shown} '
-        f'title="{factor}x, each trial: {each}">{100 * own:.1f}</td>'
+        f'title="{factor}x, each trial: {percents}">{100 * own:.1f}</td>'
     )
 
 

@@ -66,11 +66,11 @@ def ending(records: Sequence[Record]) -> dict[str, Any] | None:
         if counts.setdefault(length, len(symbols) - length) != len(symbols) - length:
             return None
     short, long = min(counts), max(counts)
-    each = (counts[long] - counts[short]) // max(1, long - short)
-    more = counts[short] - each * short
-    if any(count != each * length + more for length, count in counts.items()):
+    per_symbol = (counts[long] - counts[short]) // max(1, long - short)
+    more = counts[short] - per_symbol * short
+    if any(count != per_symbol * length + more for length, count in counts.items()):
         return None
-    return {"symbol": mark, "each": each, "more": more}
+    return {"symbol": mark, "each": per_symbol, "more": more}
 
 
 def with_ending(rule: dict[str, Any] | None, symbols: tuple[str, ...]) -> tuple[str, ...]:

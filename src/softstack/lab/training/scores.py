@@ -20,7 +20,7 @@ def answers(
     """What the network of a condition says of strings: of those of a split, or of any if there is none."""
     groups = [list(strings)] if split else padded_alike(condition, strings)
     parts = [_answers(condition, network, group, split) for group in groups]
-    return Answers(*(torch.cat(columns) for columns in zip(*parts, strict=True)))
+    return Answers(*(torch.cat(tensors) for tensors in zip(*parts, strict=True)))
 
 
 def scores(task: tasks.Task, said: Answers) -> dict[str, float]:
