@@ -225,6 +225,7 @@ def test_a_scheduler_that_dies_is_told_of_in_one_sentence(tmp_path):
 
 def test_a_worker_is_alive_whatever_the_client_asks_for_meanwhile():
     """The client asks its scheduler every two seconds, for no workers, and keeps the answer."""
+    enough = threading.Event()
     with (
         distributed.LocalCluster(
             n_workers=1, processes=False, protocol="tcp://", host="127.0.0.1", dashboard_address="127.0.0.1:0"
@@ -233,7 +234,7 @@ def test_a_worker_is_alive_whatever_the_client_asks_for_meanwhile():
     ):
 
         async def ask():
-            while True:
+            while not enough.is_set():
                 await client._update_scheduler_info()
 
         (worker,) = local.workers.values()
@@ -241,7 +242,8 @@ def test_a_worker_is_alive_whatever_the_client_asks_for_meanwhile():
         try:
             alive = [engine._alive(client, Engine()) for _ in range(100)]
         finally:
-            asking.cancel()
+            enough.set()
+            asking.result()
     assert alive == [{worker.address}] * 100
 
 

@@ -34,6 +34,7 @@ FIELDS_0_1 = (
 
 # What the values of fields may be, besides their types; other whole numbers are at least 1.
 FROM_ZERO = ("steps", "halvings")
+MOST = {"restarts": 10_000, "steps_per_symbol": 10_000}  # the others: a number that nobody has time for
 NOT_NEGATIVE = ("learning_rate", "weight_decay", "hidden_noise", "gradient_clip", "weight_width")
 SHARES = ("state_reset", "final_rate")  # in [0, 1]
 
@@ -119,6 +120,8 @@ class Condition:
             least = 0 if field.name in FROM_ZERO else 1
             if field.type is int and value < least:
                 raise BadInput(f"{field.name} must be at least {least}; got {value}")
+            if field.type is int and value > MOST.get(field.name, 10**12):
+                raise BadInput(f"{field.name} must be at most {MOST.get(field.name, 10**12):,}; got {value}")
             if field.type is float and not abs(value) < float("inf"):
                 raise BadInput(f"{field.name} must be finite; got {value}")
         tasks.find(self.task)

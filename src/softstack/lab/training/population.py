@@ -181,7 +181,7 @@ class Population:
         epoch ends with the last of the condition's steps."""
         order = np.stack([order.permutation(self.condition.train_size) for order in self.orders])  # (P, n)
         strings = torch.from_numpy(order).to(self.data["train"].x.device)
-        batches = strings.split(self.condition.batch_size, dim=1)
+        batches = strings.split(min(self.condition.batch_size, strings.shape[1]), dim=1)
         left = self.condition.steps - self.optimiser.steps if self.condition.steps else len(batches)
         return tuple(batch.contiguous() for batch in batches[:left])
 
