@@ -1,15 +1,18 @@
 """What commands tell a person: what was done, where it is, and examples that can be pasted."""
 
+import inspect
 import json
 import re
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from softstack.lab.sweeps import plans
+from softstack_command.app import CLI, COMMANDS
 
 SIZES = ["--train-size", "20", "--dev-size", "5", "--test-size", "5"]
 SMALL = ["--controller", "linear", "--max-epochs", "1", *SIZES]
@@ -23,6 +26,21 @@ def test_training_what_is_there_says_so(softstack):
     code, _, err = softstack("train", "xor", *SMALL, "--trials", "3")
     assert (code, err) == (0, "softstack: 2 trials were trained, 1 there already\n")
     assert "nothing was trained: 3 trials were" in softstack("train", "xor", *SMALL, "--trials", "3")[2]
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_examples_in_the_help_are_whole_lines(command, softstack, monkeypatch):
+    """At 80 columns too, so that they can be pasted."""
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = softstack(command, "--help")
+    assert code == 0
+    module, name = COMMANDS[command][0].split(":")
+    function = getattr(import_module(f"{CLI}.{module}"), name)
+    shown = [line.rstrip() for line in out.splitlines()]
+    written = [line.strip() for line in inspect.getdoc(function).splitlines()]
+    for line in written:
+        if line.startswith("softstack "):
+            assert line in shown
 
 
 def test_runs_and_sweeps_in_folders_are_found_and_their_paths_can_be_pasted(softstack):

@@ -1,11 +1,12 @@
 """The screenshots in the README and the documentation, taken in Chromium: results/screens.
 
     python tools/screens.py [RUNS]
-    python tools/screens.py --every FOLDER [RUNS]
+    python tools/screens.py --every FOLDER
 
 RUNS is where `softstack table` put its run directories, runs/table1 if not given. Of each condition the trial
 in the middle is shown, in the order of dev accuracy. With --every all pages that softstack writes are taken
-at the widths of a desk and of a phone, those of docs/_build too if they are there, to be looked at.
+at the widths of a desk and of a phone, to be looked at: of the gallery's networks, of what is in results/,
+and those of docs/_build if they are there.
 """
 
 import json
@@ -14,17 +15,28 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
 from softstack import viewer
-from softstack.lab.explain import solved_page
-from softstack.lab.reports import figures, gallery, network_page, row_page, table1, table_page, trace_page
+from softstack.lab.explain import diagnosis_page, solved_page
+from softstack.lab.explain import published as claimed
+from softstack.lab.explain.diagnosis import diagnose
+from softstack.lab.reports import (
+    figures,
+    gallery,
+    network_page,
+    row_page,
+    suite_page,
+    table_page,
+    trace_page,
+)
 from softstack.lab.runs import store
-from softstack.lab.training.conditions import TABLE_1
+from softstack.lab.sweeps.jobs import train_missing
+from softstack.lab.training.conditions import TABLE_1, Condition
 
 ROOT = Path(__file__).parent.parent
 SCREENS, RESULTS, DOCS = ROOT / "results" / "screens", ROOT / "results", ROOT / "docs" / "_build"
@@ -66,24 +78,60 @@ def published(root: Path) -> Iterator[Shot]:
     yield Shot("gallery", gallery.page(), urlencode({"left": 8}), whole=False)
 
 
-def every(root: Path) -> Iterator[Shot]:
+def every(folder: Path) -> Iterator[Shot]:
     """Each kind of page at both widths."""
-    texts = {shot.name: (shot.text, shot.fragment) for shot in published(root) if shot.name != "phone"}
-    rows = table1.table(root, range(1, 19), range(10))
-    meta = json.loads((RESULTS / "table1" / "meta.json").read_text())
-    texts["table"] = (table_page.page(rows, meta), "")
-    runs = [store.load(store.place(root, TABLE_1[8], seed)) for seed in range(10)]
-    texts["row"] = (row_page.page(runs, rows[8]["paper"], "table1.html"), "")
-    files = (RESULTS / "solved" / name for name in ("solved.json", "meta.json"))
-    texts["solve"] = (solved_page.page(*(json.loads(file.read_text()) for file in files)), "")
-    for name, row, symbols in (("trace", 9, "[ ( [ ] ) ] ("), ("trace-buffered", 7, "1 1 0 1 0 0 1")):
-        run = middle(root, row)
-        network = store.network(run)
-        seen = figures.observe(network, run.condition, symbols.split())
-        texts[name] = (trace_page.page(network, run.condition, seen, name), "")
-    for name, (text, fragment) in texts.items():
+    for name, text, fragment in pages(folder):
         for width in (1280, 390):
             yield Shot(f"{name}-{width}", text, fragment, width)
+
+
+def pages(folder: Path) -> Iterator[tuple[str, str, str]]:
+    """A name, the page, and what is behind the # of its address."""
+    yield "play", viewer.play(), EXAMPLE
+    yield "play-empty", viewer.play(), ""
+    yield "gallery", gallery.page(), ""
+    yield "gallery-broken", gallery.page(), urlencode({"left": 9, "step": 10, "input": "( ( ( ( ( ) ) ) ) )"})
+    one, buffered, words = map(exhibit, ("reversal-linear", "xor-buffered", "agreement-lstm"))
+    lstm, linear = map(exhibit, ("parenthesis-lstm", "parenthesis-linear"))
+    yield "view", network_page.page([one]), at("1 1 0 1 0 0 1 0", 11)
+    yield "view-two", network_page.page([linear, lstm]), at("( [ [ ] ( ( ) ) ] )", 8, left=0, right=1)
+    yield "view-left", network_page.page([lstm]), at("( ( [ ) ]", 5)  # the string leaves the language
+    yield "view-words", network_page.page([words]), ""
+    yield "view-two-tasks", network_page.page([one, lstm]), ""
+    yield "view-buffered", network_page.page([buffered]), at("1 1 0 1 0 0 1", 7)
+    yield "view-played-back", network_page.page([played_back(folder)]), ""
+    for name, run, symbols in (
+        ("trace", linear, "[ ( [ ] ) ] ("),
+        ("trace-words", words, "the lobsters in the lobster have"),
+        ("trace-buffered", buffered, "1 1 0 1 0 0 1"),
+    ):
+        network = store.network(run)
+        seen = figures.observe(network, run.condition, symbols.split())
+        yield name, trace_page.page(network, run.condition, seen, name), ""
+    for name, run in (("diagnosis", one), ("diagnosis-ignored", lstm)):
+        diagnosis = diagnose(store.network(run), run.condition, run.seed, strings=50)
+        yield name, diagnosis_page.page(diagnosis, name), ""
+    rows, meta = published_json("table1", "table1.json", "meta.json")
+    yield "table", table_page.page(rows, meta), ""
+    yield "row", row_page.page([lstm], rows[10]["paper"], "table1.html"), ""
+    yield "solve", solved_page.page(*published_json("solved", "solved.json", "meta.json")), ""
+    rows, meta, claims = published_json("suite", "suite.json", "meta.json", "published.json")
+    yield "suite", suite_page.page(rows, meta, claimed.section(claims)), ""
+
+
+def exhibit(name: str) -> store.Run:
+    return store.load(gallery.EXHIBITS / name)
+
+
+def played_back(folder: Path) -> store.Run:
+    """A network that the page cannot run itself."""
+    condition = Condition("reversal", "linear", "superposition", max_epochs=1)
+    train_missing(folder, [condition], [0], "inline")
+    return store.load(store.place(folder, condition, 0))
+
+
+def published_json(folder: str, *names: str) -> list[Any]:
+    return [json.loads((RESULTS / folder / name).read_text()) for name in names]
 
 
 def taken(browser: Browser, shot: Shot, folder: Path, out: Path) -> Path:
@@ -122,7 +170,7 @@ def main() -> None:
                 Image.open(file).convert("RGB").quantize(COLOURS).save(file, optimize=True)
                 print(file)
         else:
-            for shot in every(root):
+            for shot in every(Path(folder) / "runs"):
                 print(taken(browser, shot, Path(folder), out))
             for page in sorted(DOCS.rglob("*.html")):
                 name = "-".join(page.relative_to(DOCS).with_suffix("").parts)

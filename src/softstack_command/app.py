@@ -37,7 +37,10 @@ COMMANDS = {  # where it is, and the first line of its docstring
     "sample": ("data:sample", "Write examples of a task as TSV, as `softstack evaluate --data` reads it."),
     "table": ("table:table", "Reproduce the paper's Table 1, side by side with the paper's own numbers."),
     "solve": ("solve:solve", "Train controllers so that they use their stacks, and show that they do."),
-    "study": ("study:study", "Find out what that recipe depends on, one of its numbers at a time."),
+    "study": (
+        "study:study",
+        "Find out what the recipe of `softstack solve` depends on, one of its numbers at a time.",
+    ),
     "suite": (
         "suite:suite",
         "Compare memories: each with each controller on each task, with the recipe of `solve` and without.",
@@ -104,8 +107,9 @@ app = App(
     version=lambda: metadata.version("softstack"),
     help="""Train networks with differentiable stacks, and look inside them.
 
-    Begin with `softstack train reversal --controller linear`, then `softstack view RUN_DIR` with the
-    directory that it prints.""",
+    Begin with `softstack play` and `softstack gallery`, which need no training. Then
+    `softstack train reversal --controller linear`, and `softstack view RUN_DIR` with the directory that it
+    prints.""",
     default_parameter=Parameter(negative=()),
     suppress_keyboard_interrupt=False,  # `main` says what became of the work
 )

@@ -21,9 +21,9 @@ def export(
 ) -> None:
     """Write a trained network in a form that other programs read.
 
-    softstack export RUN_DIR                      a plain state dict
+    softstack export RUN_DIR                   # a plain state dict
 
-    softstack export RUN_DIR --format torch       a graph as torch.export saves it, for `torch.export.load`
+    softstack export RUN_DIR --format torch    # a graph, for torch.export.load
 
     Parameters
     ----------

@@ -99,7 +99,7 @@ def plot(*run_dirs: Path, out: Path = Path("curves.png")) -> None:
 
     softstack plot RUN_DIR
 
-    softstack plot runs/reversal-linear-* runs/reversal-lstm-* --out curves.svg        all their trials
+    softstack plot runs/reversal-linear-* runs/reversal-lstm-* --out curves.svg
 
     Parameters
     ----------

@@ -27,9 +27,9 @@ def compile(
 
     Writes a run directory like those of `softstack train`, for evaluate, trace, diagnose and extract.
 
-    softstack compile parenthesis                          the machine of a task
+    softstack compile parenthesis               # the machine of a task
 
-    softstack compile mine.pdt --length 1000               a machine of your own, as `softstack draw` shows it
+    softstack compile mine.pdt --length 1000    # a machine of your own
 
     softstack compile reversal --controller linear --unbuffered
 

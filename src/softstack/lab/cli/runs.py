@@ -31,7 +31,7 @@ def runs(
 
     softstack runs --where "task = 'parenthesis' and test > 0.99" --sort test
 
-    softstack runs runs/table1 --where "controller in ('lstm', 'gru') and not dev < 90%" --format csv
+    softstack runs --where "controller in ('lstm', 'gru') and dev < 90%"
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def compare(
 
     softstack compare "controller = 'lstm'" "controller = 'gru'" runs/mine
 
-    softstack compare "task = 'xor' and buffered = true" "task = 'xor' and buffered = false" runs/table1
+    softstack compare "memory = 'stack'" "memory = 'none'" runs/table1
 
     Parameters
     ----------

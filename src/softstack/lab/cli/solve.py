@@ -37,7 +37,7 @@ def solve(
     solved.html, .md and .json under `--out`, with pages in which they run. Stop it at any time and run it
     again: finished trials are kept. docs/solved.md tells what comes out and why.
 
-    softstack solve parenthesis --controllers linear --trials 2        a minute
+    softstack solve parenthesis --controllers linear --trials 2    # a minute
 
     Parameters
     ----------

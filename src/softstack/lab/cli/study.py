@@ -23,7 +23,7 @@ def study(
     processes: Whole = 0,
     out: Path = Path("runs/study"),
 ) -> None:
-    """Find out what that recipe depends on, one of its numbers at a time.
+    """Find out what the recipe of `softstack solve` depends on, one of its numbers at a time.
 
     Trains 64 single LSTMs for each value of the reset rate, the noise, the steps, the training strings, and
     the widths of stack and controller: study.jsonl has their accuracies, study.png draws them. Then it

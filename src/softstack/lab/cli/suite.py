@@ -48,8 +48,9 @@ def suite(
     .json under `--out`. Stop it at any time and run it again: finished trials are kept. docs/suite.md tells
     what comes out.
 
-    softstack suite --tasks reversal --controllers lstm --trials 2 --steps 500     a minute or two
-    softstack suite --plugin mine.py --memories mine stack                         a memory of your own
+    softstack suite --tasks reversal --controllers lstm --trials 2 --steps 500
+
+    softstack suite --plugin mine.py --memories mine stack    # one of your own
 
     Trials of a memory without a kernel train together, so that their last bits depend on how many there are.
 

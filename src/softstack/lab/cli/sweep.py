@@ -44,9 +44,9 @@ def sweep(
 
     softstack sweep mine.toml
 
-    softstack sweep mine.toml --engine tcp://host:8786      on a dask cluster
+    softstack sweep mine.toml --engine tcp://host:8786    # on a dask cluster
 
-    softstack sweep mine.toml --engine slurm --dry-run      show the job script
+    softstack sweep mine.toml --engine slurm --dry-run    # show the job script
 
     A file:
 

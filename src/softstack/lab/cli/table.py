@@ -34,9 +34,9 @@ def table(
     trials were drawn from ours (distributions.md). Stop it at any time and run it again: finished trials are
     kept.
 
-    softstack table --rows 1 8                the two rows that take seconds
+    softstack table --rows 1 8            # the two rows that take seconds
 
-    softstack table --rows parenthesis        all rows of a task
+    softstack table --rows parenthesis    # all rows of a task
 
     Parameters
     ----------

@@ -62,15 +62,15 @@ def train(
 
     softstack train reversal --controller linear
 
-    softstack train xor --controller linear --memory-size 6 --buffered --steps-per-symbol 2 --trials 6
+    softstack train xor --controller linear --buffered --trials 6
 
     These are six networks, and not all of them learn XOR.
 
-    softstack train --config mine.toml --seed 7        a file with lines such as  task = "reversal"
+    softstack train --config mine.toml    # a file with task = "reversal" in it
 
-    softstack train --grammar mine.cfg --predict ") ]"        the next symbol, scored where it is ) or ]
+    softstack train --grammar mine.cfg --predict ") ]"    # where ) or ] comes next
 
-    softstack train --data train.tsv --dev dev.tsv --test test.tsv        examples of your own
+    softstack train --data train.tsv --dev dev.tsv --test test.tsv
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def train(
     test
         such a file for what is measured at the end; a tenth of --data is held out if not given
     config
-        a TOML file with any of the options below, without dashes (hidden_size = 20); options given here win
+        a TOML file with any of these options, such as hidden_size = 20; those given here win
     seed
         of the first trial: data, initial weights and the order of batches
     trials

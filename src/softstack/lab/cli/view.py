@@ -25,7 +25,7 @@ def view(
 
     softstack view RUN_DIR
 
-    softstack view RUN_DIR RUN_DIR --symbols "1 0 0 1"        two side by side on the same input
+    softstack view RUN_DIR RUN_DIR --symbols "1 0 0 1"    # side by side
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def gallery(
     Writes one page that needs no server and no network, and opens it. The networks run in the page; each
     has two sentences on what to look for, an input that it gets right and one that breaks it.
 
-    softstack gallery --runs exhibits        their run directories too, for diagnose, trace and the others
+    softstack gallery --runs exhibits    # their run directories too
 
     Parameters
     ----------
