@@ -127,6 +127,7 @@ def trained(network: nn.Module, x: Tensor) -> list[Tensor]:
 def networks(B: int, size: int, m: int, T: int) -> Iterator[Timing]:
     """A StackRNN and an nn.LSTM of the same sizes, in float32 and under autocast to bfloat16. PyTorch's LSTM
     multiplies in tf32 unless told not to; ours to float32's own rounding."""
+    torch.cuda.empty_cache()  # the references before took most of the device's memory
     case = f"StackRNN, LSTM({size}), m={m}, B={B}"
     network = ss.StackRNN(size, hidden_size=size, memory_size=m, output_size=size, device="cuda")
     x = torch.randn(B, T, size, device="cuda")

@@ -184,25 +184,6 @@ def remember(V, s0, act, level, top, r, links, t, m, N, n, MP: tl.constexpr, LIF
 
 
 @triton.jit
-def from_before(
-    t, bias, tape, keep, q, ends, b, B, T, G, H, at_h, of_row, from_W, weights, is_row, held,
-    DISTURBED: tl.constexpr, FROM_H: tl.constexpr, HELD: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
-    """(S, gates): of `pre` at step t what x_t and h before it give."""
-    live = t < ends
-    from_x = tl.load(
-        (tape + (t * B + b) * G)[:, None] + of_row[None, :], mask=live[:, None] & from_W[None, :], other=0
-    )
-    kept = tl.full(live.shape, 1, tape.dtype.element_ty)
-    if DISTURBED:
-        kept = tl.load(keep + q * T + t, mask=live, other=1)
-    return product(
-        from_x + bias[None, :], tape + at_h + (t * B + b) * H, live, kept, weights, is_row, held, H, FROM_H,
-        HELD, PRECISION,
-    )  # fmt: skip
-
-
-@triton.jit
 def forward_kernel(
     joined, bias, Wo, bo, keep, noise, lengths, s0, V, tape, links, counters, first_team,
     teams, members, B, T, m, H, A, G, R, N, n, size, chains,
@@ -249,22 +230,27 @@ def forward_kernel(
         exists &= own < H
         until = tl.load(lengths + mine, mask=exists, other=0).to(tl.int32)
         my_b = mine - p * B
-        pre = from_before(
-            0, to_pre, tape, keep, q, ends, b, B, T, G, H, at_h, of_row, from_W, from_h, is_row, W_h,
-            DISTURBED, FROM_H, HELD, PRECISION,
-        )  # fmt: skip
     for t in range(end):
         live = t < ends
         if CORE != LINEAR:
             going = t < until
-            my_kept = tl.full((SEQUENCES * UNITS,), 1, real)
+            from_x = tl.load(
+                (tape + (t * B + b) * G)[:, None] + of_row[None, :], mask=live[:, None] & from_W[None, :],
+                other=0,
+            )  # fmt: skip
+            kept, my_kept = always, tl.full((SEQUENCES * UNITS,), 1, real)
             if DISTURBED:
+                kept = tl.load(keep + q * T + t, mask=live, other=1)
                 my_kept = tl.load(keep + mine * T + t, mask=going, other=1)
             my_step = t * B + my_b
             h = tl.load(tape + at_h + my_step * H + own, mask=going, other=0) * my_kept
             c = h
             if CORE == LSTM:
                 c = tl.load(tape + at_c + my_step * H + own, mask=going, other=0) * my_kept
+            pre = product(
+                from_x + to_pre[None, :], tape + at_h + (t * B + b) * H, live, kept, from_h, is_row, W_h, H,
+                FROM_H, HELD, PRECISION,
+            )  # fmt: skip
             if MEMORY != NONE and t > 0:
                 met = wait(counter, met, members)  # for r_t; all of the above needs h_t alone
             pre = product(
@@ -306,12 +292,6 @@ def forward_kernel(
                 mask=live[:, None] & acts[None, :],
             )  # fmt: skip
             arrive(counter, members)
-        if CORE != LINEAR:  # while the others arrive
-            pre = from_before(
-                t + 1, to_pre, tape, keep, q, ends, b, B, T, G, H, at_h, of_row, from_W, from_h, is_row, W_h,
-                DISTURBED, FROM_H, HELD, PRECISION,
-            )  # fmt: skip
-        if MEMORY != NONE:
             met = wait(counter, met, members)
             for lane in range(member, SEQUENCES, members):
                 one, is_there = sequences_of(team, teams, B, lane, SEQUENCES)

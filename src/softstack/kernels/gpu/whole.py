@@ -1,6 +1,6 @@
 """A whole sequence of a small StackRNN on the GPU: one program for each, its model's weights on the chip.
 
-A controller's rows lie four to a unit, (unit, gate), so that a reshape parts them; the RNN's one to a unit.
+A matrix lies so that a thread adds up most of a column by itself (`matrix`): README.md says why.
 What a step needs of the tape is loaded a step ahead: it comes from far away.
 """
 
@@ -194,22 +194,22 @@ def forward_kernel(
         heads, stride, F = Wo, H, H
         hidden = tl.load(h0 + q * H + unit, mask=exists, other=0)
         tl.store(hs + unit, hidden, mask=exists)
-        at_r, is_r = spread(numbers_of(MP, H), MP), spread(column, MP) < m
-        at_h_, is_h = spread(numbers_of(HP, H), HP), spread(unit, HP) < H
+        from_columns, is_r = spread(numbers_of(MP, H), MP), spread(column, MP) < m
+        from_units, is_h = spread(numbers_of(HP, H), HP), spread(unit, HP) < H
         next_gate, by_unit = H * (k + m), k + m
-        R1 = matrix(W + k, at_r, is_r, by_unit, H, H, HP)
-        H1 = matrix(Wh, at_h_, is_h, H, H, H, HP)
+        R1 = matrix(W + k, from_columns, is_r, by_unit, H, H, HP)
+        H1 = matrix(Wh, from_units, is_h, H, H, H, HP)
         old = spread(hidden, HP)
         h1 = by_threads(H1, old)
         if CORE != RNN:
-            R2 = matrix(W + k + next_gate, at_r, is_r, by_unit, H, H, HP)
-            H2 = matrix(Wh + H * H, at_h_, is_h, H, H, H, HP)
-            R3 = matrix(W + k + 2 * next_gate, at_r, is_r, by_unit, H, H, HP)
-            H3 = matrix(Wh + 2 * H * H, at_h_, is_h, H, H, H, HP)
+            R2 = matrix(W + k + next_gate, from_columns, is_r, by_unit, H, H, HP)
+            H2 = matrix(Wh + H * H, from_units, is_h, H, H, H, HP)
+            R3 = matrix(W + k + 2 * next_gate, from_columns, is_r, by_unit, H, H, HP)
+            H3 = matrix(Wh + 2 * H * H, from_units, is_h, H, H, H, HP)
             h2, h3 = by_threads(H2, old), by_threads(H3, old)
             if CORE == LSTM:
-                R4 = matrix(W + k + 3 * next_gate, at_r, is_r, by_unit, H, H, HP)
-                H4 = matrix(Wh + 3 * H * H, at_h_, is_h, H, H, H, HP)
+                R4 = matrix(W + k + 3 * next_gate, from_columns, is_r, by_unit, H, H, HP)
+                H4 = matrix(Wh + 3 * H * H, from_units, is_h, H, H, H, HP)
                 h4 = by_threads(H4, old)
         b1, b2, b3, b4 = from_inputs(b, H, unit, exists, CORE)
         if CORE == GRU:
