@@ -4,7 +4,7 @@ The loop here is the reference: fused kernels compute the same, and are held to 
 """
 
 from collections.abc import Callable, Mapping
-from typing import Literal, NamedTuple, overload
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -110,30 +110,6 @@ class BufferedStackRNN(Disturbed):
         x = checks.sequence(x, self.input_size, self.cell.any_weight)
         reason = fit.kept(return_trace, edit) or fit.why_not(self.cell, x, self._count(x.shape[-2]))
         return kernels.explain(self.backend, x, reason)
-
-    @overload
-    def forward(
-        self,
-        x: Tensor,
-        state: BufferedState | None = None,
-        lengths: Tensor | None = None,
-        *,
-        return_trace: Literal[False] = False,
-        edit: Edit | None = None,
-        disturbance: Disturbances | None = None,
-    ) -> tuple[Tensor, BufferedState]: ...
-
-    @overload
-    def forward(
-        self,
-        x: Tensor,
-        state: BufferedState | None = None,
-        lengths: Tensor | None = None,
-        *,
-        return_trace: Literal[True],
-        edit: Edit | None = None,
-        disturbance: Disturbances | None = None,
-    ) -> tuple[Tensor, BufferedState, Trace]: ...
 
     def forward(
         self,

@@ -4,7 +4,7 @@ The loop here is the reference: fused kernels compute the same, and are held to 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -144,30 +144,6 @@ class StackRNN(Disturbed):
         if len(set(sentences)) == 1:
             return sentences[0]
         return "; ".join(f"cells[{k}]: {sentence}" for k, sentence in enumerate(sentences))
-
-    @overload
-    def forward(
-        self,
-        x: Tensor,
-        state: AnyState | None = None,
-        lengths: Tensor | None = None,
-        *,
-        return_trace: Literal[False] = False,
-        edit: Edits | None = None,
-        disturbance: Disturbances | None = None,
-    ) -> tuple[Tensor, AnyState]: ...
-
-    @overload
-    def forward(
-        self,
-        x: Tensor,
-        state: AnyState | None = None,
-        lengths: Tensor | None = None,
-        *,
-        return_trace: Literal[True],
-        edit: Edits | None = None,
-        disturbance: Disturbances | None = None,
-    ) -> tuple[Tensor, AnyState, Any]: ...
 
     def forward(
         self,

@@ -16,15 +16,17 @@ At a tie the gradient is what autograd gives for the lines below: relu has slope
 each of two equal arguments half. Every kernel is held to that.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad, relu
 
 from softstack import checks
-from softstack.memory.protocol import Batch, Head, Strength, Vector
+from softstack.memory.protocol import Batch, Contents, Drawn, Head, Instructions, Strength, Vector
 from softstack.memory.states import detached
 
 
@@ -116,3 +118,63 @@ def no_items(
 def paper_heads(size: int) -> dict[str, Head]:
     """§2.2: what the paper's controllers say. Popping begins with a bias of -1, as the authors had it."""
     return {"v": Vector(size), "u": Strength(bias=-1.0), "d": Strength()}
+
+
+@dataclass(frozen=True)
+class Items(ABC):
+    """What a stack and a queue share: all but the order in which they meet their items.
+
+    `validate=False` trusts the strengths, as a network trusts its sigmoids.
+    """
+
+    size: int
+    validate: bool = field(default=True, compare=False, repr=False)
+
+    name: ClassVar[str]
+    drawn: ClassVar[Drawn]
+    append_only: ClassVar[bool] = True
+
+    @staticmethod
+    @abstractmethod
+    def ahead(s: Tensor) -> Tensor:
+        """`above` or `before`."""
+
+    def __post_init__(self) -> None:
+        checks.positive("size", self.size)
+
+    @property
+    def width(self) -> int:
+        return self.size
+
+    @property
+    def heads(self) -> dict[str, Head]:
+        return paper_heads(self.size)
+
+    def init(
+        self,
+        batch: Batch | int | None = None,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> MemoryState:
+        """One that holds nothing, for `batch` sequences (None: for one, without a batch axis)."""
+        return no_items(self.size, batch, device, dtype)
+
+    def step(self, state: MemoryState, instructions: Instructions) -> tuple[MemoryState, Tensor]:
+        """Pop, push and read, in that order (§2.1)."""
+        if self.validate:
+            checks.instructions(*instructions, state, self.size, time=False)
+        v, u, d = instructions
+        state = push(MemoryState(state.V, pop(state.s, u, self.ahead)), v, d)
+        return state, read(state, self.ahead)
+
+    def contents(self, state: MemoryState) -> Contents:
+        return Contents(*state)
+
+    def nearest(self, state: MemoryState) -> MemoryState:
+        """Without what the next read does not see."""
+        return MemoryState(state.V, seen(state.s, self.ahead))
+
+    def tops(self, state: MemoryState, count: int) -> Tensor:
+        """The `count` nearest items, (B, count, m), for `Deep`."""
+        return tops(state, self.ahead, count)
