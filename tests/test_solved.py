@@ -92,7 +92,7 @@ def test_the_compiled_step_is_the_step(changed):
 def test_the_gradient_of_each_network_is_cut_as_pytorch_cuts_it():
     torch.manual_seed(0)
     start, gradient = torch.randn(3, 7), torch.tensor([[0.01], [1.0], [30.0]]) * torch.randn(3, 7)
-    ours = Adam(start.clone(), lambda step: 0.1, 0.0, clip=1.0)
+    ours = Adam(start.clone(), Condition("reversal", learning_rate=0.1, weight_decay=0.0, gradient_clip=1.0))
     ours.count()
     ours.step(gradient)
     for place in range(3):

@@ -132,7 +132,7 @@ def test_adam_is_pytorchs():
     start = torch.randn(3, 7)
     theirs = start.clone().requires_grad_()
     optimiser = torch.optim.Adam([theirs], lr=0.01, weight_decay=0.1)
-    ours = Adam(start.clone(), lambda step: 0.01, 0.1)
+    ours = Adam(start.clone(), Condition("reversal", weight_decay=0.1))
     for _ in range(5):
         gradient = torch.randn(3, 7)
         theirs.grad = gradient.clone()

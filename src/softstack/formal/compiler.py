@@ -130,9 +130,9 @@ def compiled(
         gain = saturation.gain(a, off)
         if controller == "linear":
             scores = network.cell.heads.rows("y")
-            for parameter in (network.cell.heads.weight, network.cell.heads.bias):
-                parameter[: scores.start] *= gain
-                parameter[scores] *= LOUD
+            for part in (network.cell.heads.weight, network.cell.heads.bias):
+                part[: scores.start] *= gain
+                part[scores] *= LOUD
         else:
             _gates(network, machine.start, plan, inputs, vectors, gain)
             _heads(network, plan, outputs, vectors, gain)

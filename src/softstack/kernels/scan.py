@@ -192,7 +192,7 @@ def scan(
     if lengths is not None:
         lengths = lengths.to(v.device, torch.int64).reshape(tensors[0].shape[0])
     direct = checked or plain(*tensors, *(() if lengths is None else (lengths,)))
-    if lengths is None and (backend == "cpu" or not direct):
+    if lengths is None and (backend != "gpu" or not direct):  # only there it may stay None
         lengths = all_steps(tensors[1])
     if direct:
         r, V, s = Direct.apply(*tensors, lengths, lifo, backend, checked)  # type: ignore[no-untyped-call]  # torch's apply

@@ -46,7 +46,7 @@ class Native:
     def __init__(self, population: Population, strings: Tensor) -> None:
         from softstack.kernels.cpu import train  # numba takes a while to import
 
-        condition = population.condition
+        condition = self.condition = population.condition
         self.data = [x.contiguous().numpy() for x in population.data["train"]]
         (P, B), T, K = strings.shape, self.data[0].shape[2], population.letters
         optimiser = self.optimiser = population.optimiser
@@ -99,8 +99,8 @@ class Native:
         for gradient, parameter in (*copied, *added):
             parameter[...] = gradient
         self.adam(
-            self.vectors, self.gradient, *self.moments, optimiser.steps, optimiser.rate(optimiser.steps),
-            optimiser.weight_decay, optimiser.clip,
+            self.vectors, self.gradient, *self.moments, optimiser.steps, self.condition.rate(optimiser.steps),
+            self.condition.weight_decay, self.condition.gradient_clip,
         )  # fmt: skip
         return torch.from_numpy(self.losses.copy())
 

@@ -122,9 +122,7 @@ class Population:
         if self.buffers:
             refuse_changes(self.network, list(self.buffers), self.letters)
         vectors = torch.cat([p.detach().flatten(1) for p in parameters.values()], 1)
-        self.optimiser = Adam(
-            vectors.requires_grad_(), condition.rate, condition.weight_decay, condition.gradient_clip
-        )
+        self.optimiser = Adam(vectors.requires_grad_(), condition)
         if begun:
             self._go_on_from([*chain.from_iterable(begun)])
 
