@@ -69,6 +69,8 @@ def test_the_command_takes_runs_and_folders_of_them(softstack, runs, tmp_path, e
     begins = {"png": b"\x89PNG", "svg": b"<?xml"}[end]
     one, root = runs[0].path, tmp_path / "runs"
     given = {"1 run": [one], "3 runs": [one.parent], "5 runs": [root, one]}
+    (tmp_path / "empty").mkdir()
+    given["2 runs"] = [one, runs[1].path, tmp_path / "empty", one / "result.json"]  # as by `runs/*`
     for count, paths in given.items():
         code, out, _ = softstack("plot", *map(str, paths), "--out", f"here/curves.{end}")
         assert (code, out) == (0, f"{count}. Written: here/curves.{end}\n")

@@ -115,7 +115,7 @@ def plot(*run_dirs: Path, out: Path = Path("curves.png")) -> None:
         raise BadInput(f"--out {out} must end in .png or .svg")
     if out.is_dir():
         raise BadInput(f"--out {out} is a directory: name a file")
-    places = list(dict.fromkeys(place for path in run_dirs for place in curves.run_directories(path)))
+    places = curves.run_directories(run_dirs)
     runs = [opened(place) for place in places]
     trained = [run for run in runs if run.epochs]
     if not trained:

@@ -4,7 +4,7 @@ Trials of one condition have one colour, and the trial in the middle, in the ord
 bold: that one the legend speaks of.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from statistics import median
@@ -26,15 +26,19 @@ MOST_LINES = 28  # conditions that can be told apart
 MOST_FIELDS = 3  # that a name has
 
 
-def run_directories(path: Path) -> Iterator[Path]:
-    """The run directories that a path names: itself, or all beneath it."""
-    if (path / "result.json").is_file() or not path.is_dir():
-        yield path
-        return
-    beneath = sorted(file.parent for file in path.rglob("result.json"))
-    if not beneath:
-        raise BadInput(f"{path} holds no finished run: name a run directory, or a folder of them")
-    yield from beneath
+def run_directories(paths: Sequence[Path]) -> list[Path]:
+    """The run directories that paths name: themselves, or all beneath them. What holds no run is passed over
+    where something else does: `runs/*` may have that too."""
+    places = [place for path in paths for place in _beneath(path)]
+    if not places:
+        raise BadInput(f"{paths[0]} holds no finished run: name a run directory, or a folder of them")
+    return list(dict.fromkeys(places))
+
+
+def _beneath(path: Path) -> list[Path]:
+    if (path / "result.json").is_file() or not path.exists():
+        return [path]
+    return sorted(file.parent for file in path.rglob("result.json"))
 
 
 def draw(runs: Sequence[store.Run]) -> Figure:

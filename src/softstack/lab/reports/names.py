@@ -1,10 +1,16 @@
 """What tasks and networks are called in reports and pages."""
 
+import re
+
+FILES = {"data-": "data", "grammar-": "grammar", "pdt-": "machine"}
+OF_FILE = re.compile(rf"({'|'.join(FILES)})([0-9a-f]{{8}})[0-9a-f]*")
 SHORT = ("mlp", "rnn", "gru", "lstm")  # controllers that are called by their initials
 
 
 def task(name: str) -> str:
-    """Such as "Delayed XOR"."""
+    """Such as "Delayed XOR"; of a file, what it is and the beginning of its digest."""
+    if digest := OF_FILE.fullmatch(name):
+        return f"Your {FILES[digest[1]]} ({digest[2]})"
     words = name.replace("_", " ").replace("xor", "XOR")
     return words[0].upper() + words[1:]
 

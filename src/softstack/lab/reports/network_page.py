@@ -64,7 +64,8 @@ def contents(
 def stamp() -> str:
     """What made a page."""
     versions = store.provenance("cpu")
-    return f"Made by softstack {versions['softstack']} at commit {versions['commit'] or 'unknown'}."
+    commit = f" at commit {versions['commit']}" if versions["commit"] else ""  # an installed package has none
+    return f"Made by softstack {versions['softstack']}{commit}."
 
 
 def _first_input(task: Task) -> tuple[str, ...]:
