@@ -1,3 +1,4 @@
+import multiprocessing
 import os
 import subprocess
 
@@ -49,6 +50,15 @@ def softstack(tmp_path, monkeypatch, capsys):
         return code, *capsys.readouterr()
 
     return run
+
+
+@pytest.fixture(scope="session")
+def processes():
+    """Processes that begin with everything imported: they are forked where workers are."""
+    from softstack_command import forks
+
+    forks.prepare()
+    return multiprocessing.get_context("forkserver")
 
 
 @pytest.fixture

@@ -35,8 +35,18 @@ ORACLES = {
 KERNELS = {"stack": ss.stack_scan, "queue": ss.queue_scan}
 scans = pytest.mark.parametrize("scan", [*MEMORIES, *(f"{name} kernel" for name in KERNELS)])
 every_memory = pytest.mark.parametrize("memory", MEMORIES)
-every_network = pytest.mark.parametrize("network", ["StackRNN", "BufferedStackRNN"])
+NETWORKS = ["StackRNN", "BufferedStackRNN"]
+every_network = pytest.mark.parametrize("network", NETWORKS)
 every_controller = pytest.mark.parametrize("controller", CONTROLLERS)
+# Every memory with every controller, and both with either network.
+every_pair = pytest.mark.parametrize(
+    ("memory", "controller", "network"),
+    [
+        (memory, controller, NETWORKS[(row + column) % 2])
+        for row, memory in enumerate(MEMORIES)
+        for column, controller in enumerate(CONTROLLERS)
+    ],
+)
 
 
 def instructions(memory, generator, *steps):

@@ -13,7 +13,7 @@
     tensor subclasses as weights            they say what is computed
     an edit, a trace                        the reference runs
     checkpointing                           the same gradients
-    torch.export before any call            the same outputs
+    torch.export before any call            the same outputs: test_kernels.py
     torch.compile with five shapes          the same outputs and gradients
     pickle and deepcopy                     the same outputs, hooks and replacements included
     bfloat16 and half                       near float32
@@ -27,8 +27,6 @@ Where a kernel would not compute what the layers say, `explain` says so. Each te
 
 import copy
 import pickle
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -320,24 +318,7 @@ def test_checkpointing(network, backend, reentrant, generator):
     same([leaf.grad for leaf in leaves], theirs)
 
 
-@both
-@pytest.mark.parametrize("backend", ["auto", "reference"])
-def test_export_before_any_call(network, backend):
-    """In a process that has done nothing else."""
-    code = f"""
-import torch, softstack as ss
-net = ss.{network}(3, hidden_size=5, memory_size=2, output_size=4, backend={backend!r})
-x = torch.randn(2, 6, 3)
-exported = torch.export.export(net, (x,))
-torch.testing.assert_close(exported.module()(x), net(x))
-print("the same")
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
-    assert done.stdout == "the same\n", done.stderr
-
-
-@both
-@pytest.mark.parametrize("backend", ["auto", "reference"])
+@pytest.mark.parametrize(("network", "backend"), [("StackRNN", "reference"), ("BufferedStackRNN", "auto")])
 def test_compile_with_five_shapes(network, backend, generator):
     more = dict(steps=lambda T: T + 1) if network == "BufferedStackRNN" else {}
     net = make("stack", network, backend=backend, **more)
@@ -411,8 +392,9 @@ def half_of_the_work(rank, folder):
     torch.distributed.destroy_process_group()
 
 
-def test_ddp(tmp_path, generator):
-    torch.multiprocessing.spawn(half_of_the_work, (str(tmp_path),), nprocs=2)
+def test_ddp(processes, tmp_path, generator):
+    arguments = dict(args=(str(tmp_path),), nprocs=2, start_method="forkserver")
+    torch.multiprocessing.start_processes(half_of_the_work, **arguments)
     net, x = make("stack"), inputs(generator, 4, 5)
     net(x)[0].square().mean().backward()
     for rank in range(2):

@@ -5,8 +5,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -262,35 +260,35 @@ def test_seeds_that_no_database_holds_are_refused_before_they_are_trained(softst
     assert not Path("runs").exists()
 
 
-ASK = """
-import sys
-from pathlib import Path
-from softstack.lab.runs import index
-for _ in sys.stdin:
-    with index.opened(Path(sys.argv[1]), lambda sentence: None) as database:
-        print(len(index.query(database)), len(index.unreadable(database)), flush=True)
-"""
+def ask(root, questions):
+    """A process that looks into the index whenever it is asked to."""
+    while questions.recv():
+        with index.opened(root, lambda sentence: None) as database:
+            questions.send((len(index.query(database)), len(index.unreadable(database))))
 
 
-def test_everyone_who_asks_at_once_gets_the_same_answer(root):
+def test_everyone_who_asks_at_once_gets_the_same_answer(processes, root):
     """Each time the index is junk, or of another version: whoever comes first makes it anew."""
     with index.opened(root, lambda sentence: None):
         pass
     other = (root / index.FILE).read_bytes()
     other = other[:60] + b"\0\0\0\1" + other[64:]  # its version
-    command = [sys.executable, "-c", ASK, root]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    processes = [subprocess.Popen(command, text=True, **pipes) for _ in range(4)]
+    pipes = [processes.Pipe() for _ in range(4)]
+    askers = [processes.Process(target=ask, args=(root, theirs)) for _, theirs in pipes]
+    for process in askers:
+        process.start()
     answers = []
     for number in range(60):
         (root / index.FILE).write_bytes(other if number % 2 else b"junk" * 1000)
-        for process in processes:
-            process.stdin.write("\n")
-            process.stdin.flush()
-        answers += [process.stdout.readline() for process in processes]
-    for process in processes:
-        process.communicate(timeout=60)
-    assert set(answers) == {"2 0\n"}
+        for ours, _ in pipes:
+            ours.send(True)
+        for ours, _ in pipes:
+            assert ours.poll(120), "no answer"
+            answers.append(ours.recv())
+    for (ours, _), process in zip(pipes, askers, strict=True):
+        ours.send(False)
+        process.join()
+    assert set(answers) == {(2, 0)}
     assert not list(root.glob(".index-new-*"))
 
 
@@ -309,19 +307,15 @@ def test_reindex_on_a_full_disk(small_disk, made, softstack):
     assert "2 runs" in softstack("runs", str(root))[1]
 
 
-def test_a_claim_holds_whatever_else_its_process_opens(tmp_path):
+def test_a_claim_holds_whatever_else_its_process_opens(processes, tmp_path):
     """A lock of a process would go as soon as any file of that name is closed."""
     with disk.claimed(tmp_path, ["x-00000001"]):
         assert disk.is_claimed(tmp_path, "x-00000001")
         assert not disk.is_claimed(tmp_path, "x-00000002")
         with disk.claimed(tmp_path, ["x-00000002"]):
             pass
-        script = (
-            "import pathlib, sys; from softstack.lab.runs import disk; "
-            "print(disk.is_claimed(pathlib.Path(sys.argv[1]), 'x-00000001'))"
-        )
-        seen = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, text=True)
-        assert seen.stdout == "True\n"
+        with processes.Pool(1) as pool:
+            assert pool.apply(disk.is_claimed, (tmp_path, "x-00000001"))
     assert not disk.is_claimed(tmp_path, "x-00000001")
 
 

@@ -166,8 +166,14 @@ def test_rules_of_several_steps():
     assert len(output(SLOW, "aa##a#")) > 20
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("name", [*PDTS, "dyck-3", "dyck-16"])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        *((name, torch.float32) for name in (*PDTS, "dyck-3", "dyck-16")),
+        ("parenthesis", torch.float64),
+        ("dyck-3", torch.float64),
+    ],
+)
 def test_ten_thousand_symbols(name, dtype):
     """Output symbol by symbol, so every length up to that; all strengths 0 or 1 to far below 1e-3."""
     machine = MACHINES[name]

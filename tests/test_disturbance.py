@@ -68,11 +68,23 @@ def test_a_reset_is_a_new_beginning_for_the_controller_alone(controller):
     assert_close(tree_leaves(final), tree_leaves(state))
 
 
-@pytest.mark.parametrize("kind", [ss.StackRNN, ss.BufferedStackRNN])
-@pytest.mark.parametrize("controller", RECURRENT)
-@pytest.mark.parametrize("memory", ["stack", "queue", "none"])
-@pytest.mark.parametrize(("B", "T", "ragged"), [(3, 6, True), (18, 5, False), (2, 140, False)])
+@pytest.mark.parametrize(
+    ("kind", "controller", "memory", "B", "T", "ragged"),
+    [
+        (ss.StackRNN, "rnn", "stack", 3, 6, True),  # by rows
+        (ss.StackRNN, "gru", "queue", 3, 6, True),
+        (ss.StackRNN, "lstm", "stack", 3, 6, True),
+        (ss.StackRNN, "gru", "stack", 18, 5, False),  # of two blocks
+        (ss.StackRNN, "lstm", "queue", 2, 140, False),  # as a chain
+        (ss.StackRNN, "rnn", "none", 18, 5, True),
+        (ss.BufferedStackRNN, "rnn", "queue", 18, 5, False),
+        (ss.BufferedStackRNN, "gru", "stack", 3, 6, True),
+        (ss.BufferedStackRNN, "lstm", "stack", 3, 6, True),
+    ],
+)
 def test_kernels_of_the_cpu(kind, controller, memory, B, T, ragged, generator):
+    """A disturbance meets the controller alone: each controller, each way that a memory is worked, and
+    buffers, but not all of these together."""
     net = network(kind, controller=controller, memory=memory)
     x = torch.randn(B, T, 3, generator=generator, **DOUBLE)
     lengths = torch.randint(0, T + 1, (B,), generator=generator) if ragged else None
@@ -83,18 +95,25 @@ def test_kernels_of_the_cpu(kind, controller, memory, B, T, ragged, generator):
         assert_close(ours, theirs)
 
 
-@pytest.mark.parametrize("controller", RECURRENT)
 @pytest.mark.parametrize(
-    ("kind", "on_chip", "ragged"),
-    [(ss.StackRNN, True, True), (ss.StackRNN, False, True), (ss.BufferedStackRNN, True, False)],
+    ("kind", "controller", "on_chip", "ragged"),
+    [
+        (ss.StackRNN, "rnn", True, True),
+        (ss.StackRNN, "gru", True, False),
+        (ss.StackRNN, "lstm", True, True),
+        (ss.StackRNN, "rnn", False, False),
+        (ss.StackRNN, "gru", False, True),
+        (ss.StackRNN, "lstm", False, True),
+        (ss.BufferedStackRNN, "lstm", True, False),
+    ],
 )
 def test_kernels_of_the_gpu(kind, controller, on_chip, ragged, generator, monkeypatch):
     if not on_chip:
         monkeypatch.setattr("softstack.kernels.gpu.layout.ON_CHIP", 0)
     net = network(kind, controller=controller).to(GPU)
-    x = torch.randn(3, 5, 3, generator=generator, **DOUBLE).to(GPU)
-    lengths = torch.tensor([5, 0, 3]) if ragged else None
-    drawn = draw(hidden(net, 3), steps_of(net, 5), **RATES, generator=generator)
+    x = torch.randn(3, 4, 3, generator=generator, **DOUBLE).to(GPU)
+    lengths = torch.tensor([4, 0, 3]) if ragged else None
+    drawn = draw(hidden(net, 3), steps_of(net, 4), **RATES, generator=generator)
     disturbance = Disturbance(*(z.to(GPU) for z in drawn))
     for ours, theirs in zip(
         *(gradients(net, backend, x, lengths, disturbance) for backend in ("gpu", "reference")), strict=True

@@ -11,6 +11,7 @@ import threading
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from types import SimpleNamespace
 
 import distributed
 import psutil
@@ -86,20 +87,36 @@ def undisturbed(tmp_path_factory):
 
 
 @pytest.mark.parametrize("hurt", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_worker_that_dies_or_hangs_costs_nothing(hurt, undisturbed, tmp_path):
-    """Hit in its sixth epoch. The block goes on elsewhere from the last epoch that was saved."""
-    seen = []
+def test_a_worker_that_dies_or_hangs_costs_nothing(hurt, undisturbed, tmp_path, monkeypatch):
+    """Hit in its sixth epoch. The block goes on elsewhere from the last epoch that was saved. While nobody
+    has seen that it hangs the clock jumps over the wait, whenever there was no news for two seconds."""
+    seen, hanging, ahead, heard, end = [], [], 0.0, time.monotonic(), engine._end
+
+    def clock():
+        nonlocal ahead, heard
+        if hurt == signal.SIGSTOP and 6 in seen and not hanging and time.monotonic() > heard + 2:
+            ahead, heard = ahead + patient.stall, time.monotonic()
+        return time.monotonic() + ahead
 
     def progress(unit, epoch, left):
+        nonlocal heard
         if epoch == 6 and 6 not in seen:
             for process in workers():
                 process.send_signal(hurt)
         seen.append(epoch)
+        heard = time.monotonic()
 
+    def ended(client, worker):
+        hanging.append(worker)
+        end(client, worker)
+
+    monkeypatch.setattr(engine, "time", SimpleNamespace(monotonic=clock))
+    monkeypatch.setattr(engine, "_end", ended)
     unit = Unit(LONG, (0, 1, 2))
-    patient = Engine("local", workers=1, every=0.0, stall=25.0)
+    patient = Engine("local", workers=1, every=0.0)
     assert done(engine.run([unit], patient, tmp_path, progress)) == {unit}
     assert results(tmp_path) == undisturbed
+    assert len(hanging) == (hurt == signal.SIGSTOP)
     assert seen.count(1) == seen.count(2) == 1  # it did not begin again
     assert not list(tmp_path.glob("*/*.unfinished"))
 
@@ -140,8 +157,8 @@ def test_what_cannot_be_trained_is_given_up_and_the_others_go_on(tmp_path):
 
 
 @contextmanager
-def cluster(folder, *prefix, tls=()):
-    """A scheduler and two workers started by hand, on loopback. Gives the address and the three."""
+def cluster(folder, *prefix, count=1, tls=()):
+    """A scheduler and workers started by hand, on loopback. Gives the address and the processes."""
     dask = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
     file = folder / "scheduler.json"
     started = [
@@ -153,11 +170,12 @@ def cluster(folder, *prefix, tls=()):
         while not file.exists() and time.monotonic() < end:
             time.sleep(0.1)
         worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", str(file), *tls,
-                  "--nthreads", "1", "--no-dashboard", "--local-directory", str(folder)]  # fmt: skip
+                  "--nthreads", "1", "--no-dashboard", "--no-nanny",
+                  "--local-directory", str(folder)]  # fmt: skip
         started += [
             subprocess.Popen([*prefix, *worker, "--host", "127.0.0.1"], stderr=subprocess.DEVNULL,
                              env={**os.environ, "OMP_NUM_THREADS": "1"}, start_new_session=True)
-            for _ in range(2)
+            for _ in range(count)
         ]  # fmt: skip
         yield json.loads(file.read_text())["address"], started
     finally:
@@ -170,38 +188,33 @@ def cluster(folder, *prefix, tls=()):
             process.wait()
 
 
-def test_a_cluster_started_by_hand_one_worker_killed(undisturbed, tmp_path):
-    root = tmp_path / "root"
-    root.mkdir()
+def test_a_cluster_started_by_hand_loses_a_worker_and_then_its_scheduler(undisturbed, tmp_path):
+    """The one costs nothing. The other is said in a sentence, and what was saved by then is taken up by
+    whoever comes next."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
     seen = []
-    with cluster(tmp_path) as (address, processes):
+    with cluster(tmp_path, count=2) as (address, processes):
 
-        def progress(unit, epoch, left):
+        def kill_a_worker(unit, epoch, left):
             seen.append(epoch)
             if epoch == 5 and seen.count(5) == 1:
                 os.killpg(processes[1].pid, signal.SIGKILL)
 
-        units = [Unit(LONG, (seed,)) for seed in (0, 1, 2)]
-        assert done(engine.run(units, Engine(address, every=0.0), root, progress)) == set(units)
-    assert results(root) == undisturbed
-
-
-def test_a_scheduler_that_dies(undisturbed, tmp_path):
-    """It is said in a sentence, and what was saved by then is taken up by whoever comes next."""
-    root = tmp_path / "root"
-    root.mkdir()
-    unit = Unit(LONG, (0, 1, 2))
-    with cluster(tmp_path) as (address, processes):
-
-        def progress(unit, epoch, left):
+        def kill_the_scheduler(unit, epoch, left):
             if epoch == 5:
                 processes[0].kill()
 
+        units = [Unit(LONG, (seed,)) for seed in (0, 1, 2)]
+        assert done(engine.run(units, Engine(address, every=0.0), first, kill_a_worker)) == set(units)
+        assert results(first) == undisturbed
+        unit = Unit(LONG, (0, 1, 2))
         with pytest.raises(BadInput, match=r"the dask scheduler of --engine tcp:.* is gone: start it"):
-            list(engine.run([unit], Engine(address, every=0.0), root, progress))
-    assert list(root.glob("*/*.unfinished"))
-    assert done(engine.run([unit], Engine("inline"), root, quiet))
-    assert results(root) == undisturbed
+            list(engine.run([unit], Engine(address, every=0.0), second, kill_the_scheduler))
+    assert list(second.glob("*/*.unfinished"))
+    assert done(engine.run([unit], Engine("inline"), second, quiet))
+    assert results(second) == undisturbed
 
 
 def test_a_scheduler_that_dies_is_told_of_in_one_sentence(tmp_path):

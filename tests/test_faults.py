@@ -3,13 +3,13 @@ half-written is ever read, and what comes out has the bytes of a sweep that nobo
 
 import asyncio
 import json
-import multiprocessing
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,7 +28,7 @@ FIRST = Condition(
 )
 RIVALS = replace(FIRST, task="xor", steps=75, restarts=4, halvings=2)  # which are dropped on the way
 SWEEP = Sweep("mine", (FIRST, RIVALS), (0, 1, 2, 3, 4, 5))
-ROUNDS = {"driver": 60, "worker": 20, "both": 20}
+ROUNDS = {"driver": 20, "worker": 8, "both": 8}  # at least; benchmarks/torture.py makes hundreds
 
 
 def results(root):
@@ -40,14 +40,6 @@ def undisturbed(tmp_path_factory):
     root = tmp_path_factory.mktemp("undisturbed")
     assert jobs.run_sweep(root, SWEEP, Engine("inline")).trained == SWEEP.trials
     return results(root)
-
-
-@pytest.fixture(scope="module")
-def processes():
-    """Processes that begin with everything imported, so that a round takes no time."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["distributed", "softstack.lab.sweeps.jobs", "softstack.kernels.cpu.rnn"])
-    return context
 
 
 def drive(root, sweep, where):
@@ -110,19 +102,41 @@ def whole(root, undisturbed):
     return len(found)
 
 
+def files(root):
+    """What is there at this moment, and as of when."""
+    found = set()
+    for folder, _, names in os.walk(root):
+        for name in names:
+            with suppress(FileNotFoundError):
+                found.add((folder, name, os.stat(os.path.join(folder, name)).st_mtime_ns))
+    return found
+
+
+def wait_for_changes(root, number, driver):
+    """Until files were seen to change this often, or the driver is through."""
+    before, end = files(root), time.monotonic() + 300
+    while number and driver.is_alive():
+        assert time.monotonic() < end, "nothing happens any more"
+        time.sleep(0.005)
+        now = files(root)
+        number, before = number - (now != before), now
+
+
 @pytest.mark.parametrize("victim", ROUNDS)
 def test_kills(victim, undisturbed, processes, tmp_path):
-    """kill -9 at random moments, again and again; a sweep that is complete is followed by the next."""
+    """kill -9 after some change on disk, again and again, until sweeps have been completed in spite of it."""
     rng = random.Random(victim)
     cluster = Cluster(processes, tmp_path) if victim != "driver" else None
     where = (tmp_path / "address").read_text() if cluster else "inline"
-    root, completed, seen, driver = tmp_path / "0", 0, set(), None
+    root, completed, seen, rounds, driver = tmp_path / "0", 0, set(), 0, None
     try:
-        for _ in range(ROUNDS[victim]):
+        while rounds < ROUNDS[victim] or (completed < 1 and rounds < 10 * ROUNDS[victim]):
+            rounds += 1
             if driver is None or not driver.is_alive():
                 driver = processes.Process(target=drive, args=(str(root), SWEEP, where))
                 driver.start()
-            driver.join(rng.uniform(0, 2.5 if cluster else 1.5))
+            wait_for_changes(root, rng.choice((0, 1, 2, 5, 10, 20)), driver)
+            time.sleep(rng.uniform(0, 0.05))
             if cluster:
                 for number in rng.choice(((0,), (1,), (0, 1))):
                     cluster.kill(number)
@@ -142,6 +156,7 @@ def test_kills(victim, undisturbed, processes, tmp_path):
     jobs.run_sweep(root, SWEEP, Engine("inline"))
     assert results(root) == undisturbed
     assert not [p for p in root.rglob("*") if p.name.startswith(".seed-") or p.name.endswith(".unfinished")]
+    assert completed >= 1
     assert len(seen) >= 2  # kills came at different points
 
 
@@ -207,6 +222,7 @@ def test_two_drivers_on_the_same_root(undisturbed, processes, tmp_path):
     driver.start()
     while not list(tmp_path.glob("*/*.unfinished")):
         time.sleep(0.01)
+    os.kill(driver.pid, signal.SIGSTOP)  # it is not through before we have looked
     with pytest.raises(
         BadInput, match="is being trained by another softstack at this moment: wait until it is"
     ):
@@ -215,6 +231,7 @@ def test_two_drivers_on_the_same_root(undisturbed, processes, tmp_path):
     assert standing.done < standing.trials == 12
     other = SWEEP._replace(conditions=SWEEP.conditions[1:])
     assert jobs.run_sweep(tmp_path, other, Engine("inline")).trained == 6  # what nobody else works on is fine
+    os.kill(driver.pid, signal.SIGCONT)
     driver.join()
     assert driver.exitcode == 0
     assert jobs.run_sweep(tmp_path, SWEEP, Engine("inline")).trained == 0
@@ -295,13 +312,13 @@ def test_ctrl_c_at_a_terminal(tmp_path):
     while not list(tmp_path.glob("root/*/*.unfinished")) and driver.poll() is None:
         time.sleep(0.05)
     os.killpg(driver.pid, signal.SIGINT)
-    _, said = driver.communicate(timeout=60)
+    _, said = driver.communicate(timeout=300)
     assert driver.returncode == 130
     assert said.split("\n") == [
         "softstack: stopped; what is finished is kept, run the same command to go on",
         "",
     ]
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while is_there(driver.pid) and time.monotonic() < end:  # the last may be ending still
         time.sleep(0.1)
     assert not is_there(driver.pid)

@@ -176,25 +176,8 @@ def test_workers_of_the_command_load_little_with_it():
     assert not {"torch", "cyclopts", "rich", "softstack"} & set(loaded_by("import softstack_command.forks"))
 
 
-@pytest.mark.parametrize(
-    ("module", "heavy"),
-    [
-        ("data", {"matplotlib", "distributed", "softstack.lab.sweeps"}),
-        ("evaluate", {"matplotlib", "distributed", "softstack.lab.sweeps", "softstack.lab.reports"}),
-        ("runs", {"matplotlib", "distributed", "softstack.lab.sweeps", "softstack.lab.reports"}),
-        ("sweep", {"matplotlib", "softstack.lab.reports"}),
-        ("machines", {"matplotlib", "distributed", "softstack.lab.reports"}),
-    ],
-)
-def test_a_command_loads_what_it_needs(module, heavy):
-    loaded = loaded_by(f"import softstack.lab.cli.{module}")
-    assert not heavy & set(loaded)
-
-
-def test_importing_softstack_loads_little():
-    loaded = loaded_by("import softstack")
-    assert "torch" in loaded
-    heavy = {
+HEAVY = {
+    "softstack": {
         "numba",
         "triton",
         "matplotlib",
@@ -204,5 +187,35 @@ def test_importing_softstack_loads_little():
         "rich",
         "safetensors",
         "softstack.lab",
-    }
-    assert not heavy & set(loaded)
+    },
+    "softstack.lab.cli.data": {"matplotlib", "distributed", "softstack.lab.sweeps"},
+    "softstack.lab.cli.evaluate": {
+        "matplotlib",
+        "distributed",
+        "softstack.lab.sweeps",
+        "softstack.lab.reports",
+    },
+    "softstack.lab.cli.runs": {"matplotlib", "distributed", "softstack.lab.sweeps", "softstack.lab.reports"},
+    "softstack.lab.cli.sweep": {"matplotlib", "softstack.lab.reports"},
+    "softstack.lab.cli.machines": {"matplotlib", "distributed", "softstack.lab.reports"},
+}
+EACH = """
+import os, sys
+import torch  # once for all
+for module in sys.argv[1:]:
+    if os.fork() == 0:
+        __import__(module)
+        print(*sys.modules, flush=True)
+        os._exit(0)
+    assert os.wait()[1] == 0, module
+"""
+
+
+def test_modules_load_what_they_need():
+    """softstack itself, and what the commands are made of."""
+    command = [sys.executable, "-c", EACH, *HEAVY]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    for (module, heavy), line in zip(HEAVY.items(), lines, strict=True):
+        loaded = set(line.split())
+        assert module in loaded
+        assert not heavy & loaded, module

@@ -19,6 +19,7 @@ from contract import (
     every_controller,
     every_memory,
     every_network,
+    every_pair,
     gradients,
     inputs,
     longer,
@@ -38,9 +39,7 @@ def names(monkeypatch):
         monkeypatch.setitem(ss.CONTROLLERS, name, CONTROLLERS[name])
 
 
-@every_memory
-@every_network
-@every_controller
+@every_pair
 def test_traces_hold_what_the_memory_did(memory, network, controller, generator):
     """Replaying the instructions of a trace gives what it says was read and held, cell by cell."""
     net = make(memory, network, controller)
@@ -70,9 +69,7 @@ def test_traces_hold_what_the_memory_did(memory, network, controller, generator)
     assert_close(net(x)[0], y)  # through a kernel where there is one
 
 
-@every_memory
-@every_network
-@every_controller
+@every_pair
 def test_networks_in_batches_and_with_lengths(memory, network, controller, generator):
     """Each sequence comes out as it does on its own, without a batch axis, whatever its padding holds."""
     net = make(memory, network, controller)
@@ -103,9 +100,7 @@ def test_networks_in_pieces(memory, controller, generator):
     same((torch.cat([first, second], 1), state), net(x))
 
 
-@every_memory
-@every_network
-@every_controller
+@every_pair
 def test_no_sequences_and_no_steps(memory, network, controller, generator):
     net, x = make(memory, network, controller), inputs(generator, 3, 5)
     kind, steps = net.cell.memory, 5 if network == "StackRNN" else 10
@@ -123,9 +118,7 @@ def test_no_sequences_and_no_steps(memory, network, controller, generator):
     same(net(x[:, :0], before)[1], before)
 
 
-@every_memory
-@every_network
-@every_controller
+@every_pair
 def test_gradcheck_of_networks(memory, network, controller, generator):
     more = dict(steps=lambda T: T + 1) if network == "BufferedStackRNN" else {}
     net = make(memory, network, controller, **more)
@@ -142,9 +135,7 @@ def test_gradcheck_of_networks(memory, network, controller, generator):
     assert torch.autograd.gradcheck(outcome, (x, *weights), fast_mode=True)
 
 
-@every_memory
-@every_network
-@every_controller
+@every_pair
 def test_a_population_is_vmapped(memory, network, controller, generator, device):
     """stack_module_state, vmap and functional_call, with gradients, against one model at a time."""
     nets = [make(memory, network, controller, seed=k).to(device) for k in range(3)]
@@ -176,9 +167,7 @@ def test_copies_and_saves(memory, network, generator):
         assert twin[1].instructions.keys() == trace.instructions.keys()
 
 
-@every_memory
-@every_network
-@every_controller
+@every_pair
 def test_autocast(memory, network, controller, generator):
     """Matrix products in bfloat16; strengths, memory and what comes out in float32, to be gone on with."""
     net, x = make(memory, network, controller).float(), inputs(generator, 2, 5).float()
@@ -192,25 +181,27 @@ def test_autocast(memory, network, controller, generator):
     assert net(x, state)[0].dtype == after_a_layer.dtype == torch.float32
 
 
-@every_memory
-@every_network
+@pytest.mark.parametrize(
+    ("memory", "network"), [*((memory, "StackRNN") for memory in MEMORIES), ("multipop", "BufferedStackRNN")]
+)
 def test_compiles(memory, network, generator):
     """One graph, the loop unrolled. This backend shows what torch captures, and waits for no compiler."""
     more = dict(steps=lambda T: T) if network == "BufferedStackRNN" else {}
-    net, x = make(memory, network, **more), inputs(generator, 2, 3)
+    net, x = make(memory, network, **more), inputs(generator, 2, 2)
     torch._dynamo.reset()  # which counts how often the same lines are compiled
     compiled = torch.compile(net, fullgraph=True, backend="aot_eager")
-    lengths = torch.tensor([3, 1])
+    lengths = torch.tensor([2, 1])
     ours, theirs = compiled(x, lengths=lengths), net(x, lengths=lengths)
     same(ours, theirs)
     parameters = list(net.parameters())
     same(gradients(score(ours[0]), parameters), gradients(score(theirs[0]), parameters))
 
 
-@every_memory
-@every_network
+@pytest.mark.parametrize(
+    ("memory", "network"), [*((memory, "StackRNN") for memory in MEMORIES), ("stack", "BufferedStackRNN")]
+)
 def test_exports(memory, network, generator):
-    net, x = make(memory, network, backend="reference"), inputs(generator, 2, 3)
+    net, x = make(memory, network, backend="reference"), inputs(generator, 2, 2)
     same(torch.export.export(net, (x,)).module()(x), net(x))
 
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -25,6 +26,15 @@ from softstack.lab.training.train import Ended, choice, fastest, train
 
 SMALL = dict(train_size=40, dev_size=10, test_size=10)
 DISTURBED = Condition("parenthesis", state_reset=0.5, hidden_noise=0.2, gradient_clip=1.0, **SMALL)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def pools(processes):
+    """Processes of pools begin with everything imported."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (solved, study):
+            patch.setattr(module, "multiprocessing", SimpleNamespace(get_context=lambda kind: processes))
+        yield
 
 
 def test_noise_is_a_standard_normal_times_its_scale_and_resets_come_at_their_rate():
@@ -247,6 +257,7 @@ def test_the_report_is_written(report):
 def test_the_command(report, monkeypatch, capsys, tmp_path):
     _, rows, _ = report
     monkeypatch.setattr(recipes, "rows", lambda: rows)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
     solve(["delayed_xor"], controllers=["lstm"], trials=1, out=tmp_path, engine="inline")
     assert "Report:" in capsys.readouterr().out
     assert len(json.loads((tmp_path / "solved.json").read_text())) == 4

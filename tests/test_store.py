@@ -6,7 +6,6 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -77,45 +76,44 @@ def test_what_is_half_there_is_replaced(trial, tmp_path):
     assert len(list(path.parent.glob(".damaged-*/seed-3"))) == 2  # put aside, not deleted
 
 
-SAVER = """
-import os, sys
-from pathlib import Path
-from softstack.lab.runs import store
-from softstack.lab.training.conditions import Condition
-from softstack.lab.training.train import train
-trial = train(Condition(**{condition!r}), [0])[0]
-for turn in range(16):
-    if os.fork() == 0:
-        for n in range(1000 * turn, 1000 * turn + 1000):
-            store.save(Path(sys.argv[1]), trial._replace(seed=n))
-            print(os.getpid(), flush=True)
-        os._exit(0)
-    os.wait()
-    print("gone", flush=True)
-"""
+TURNS = 10
 
 
-def test_a_kill_leaves_whole_directories_or_none(tmp_path):
+def save_again_and_again(root, pipe):
+    """In processes one after the other, of which each saves until it is killed."""
+    (trial,) = train(replace(SMALL, max_epochs=1, train_size=10), [0])
+    for turn in range(TURNS):
+        if os.fork() == 0:
+            for n in range(1000 * turn, 1000 * turn + 1000):
+                store.save(root, trial._replace(seed=n))
+                pipe.send(os.getpid())
+            os._exit(0)
+        os.wait()
+        pipe.send("gone")
+
+
+def test_a_kill_leaves_whole_directories_or_none(processes, tmp_path):
     """kill -9 at random moments of a process that does nothing but save."""
     rng = random.Random(0)
-    code = SAVER.format(condition={**vars(SMALL), "max_epochs": 1, "train_size": 10})
-    command = [sys.executable, "-c", code, str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as saver:
-        for turn in range(16):
-            for _ in range(rng.randint(1, 5)):
-                process = int(saver.stdout.readline())
-            time.sleep(rng.uniform(0, 0.02))
-            os.kill(process, signal.SIGKILL)
-            while saver.stdout.readline() != "gone\n":
-                pass
-            for path in tmp_path.glob("*/seed-*"):
-                run = store.load(path)
-                store.network(run)
-                assert run.seed == int(path.name.removeprefix("seed-"))
-                assert run.seed < 1000 * (turn + 1)
-    assert saver.returncode == 0
+    ours, theirs = processes.Pipe()
+    saver = processes.Process(target=save_again_and_again, args=(tmp_path, theirs))
+    saver.start()
+    for turn in range(TURNS):
+        for _ in range(rng.randint(1, 5)):
+            process = ours.recv()
+        time.sleep(rng.uniform(0, 0.02))
+        os.kill(process, signal.SIGKILL)
+        while ours.recv() != "gone":
+            pass
+        for path in tmp_path.glob("*/seed-*"):
+            run = store.load(path)
+            store.network(run)
+            assert run.seed == int(path.name.removeprefix("seed-"))
+            assert run.seed < 1000 * (turn + 1)
+    saver.join()
+    assert saver.exitcode == 0
     turns = {int(path.name.removeprefix("seed-")) // 1000 for path in tmp_path.glob("*/seed-*")}
-    assert turns == set(range(16))
+    assert turns == set(range(TURNS))
 
 
 @pytest.mark.parametrize("name", store.FILES)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 
 import distributed
 import psutil
@@ -55,9 +56,12 @@ print(json.dumps([os.getuid(), asyncio.run(main(ports))]))
 
 def listening():
     """Ports of this process and of all that it started."""
-    own = psutil.Process()
-    connections = [c for p in (own, *own.children(recursive=True)) for c in p.net_connections("inet")]
-    return {c.laddr.port for c in connections if c.status == psutil.CONN_LISTEN}
+    own, ports = psutil.Process(), set()
+    for process in (own, *own.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):  # it may have ended by now
+            connections = process.net_connections("inet")
+            ports |= {c.laddr.port for c in connections if c.status == psutil.CONN_LISTEN}
+    return ports
 
 
 def answers(ports):
@@ -92,8 +96,12 @@ def test_the_stranger_of_these_tests_is_heard_where_nobody_asks_for_a_certificat
     with distributed.LocalCluster(
         n_workers=1, processes=False, protocol="tcp://", host="127.0.0.1", dashboard_address="127.0.0.1:0"
     ):
-        answered = answers(listening() - before)
-    assert {"Scheduler", "Worker"} <= set(answered) and 200 in answered
+        ports, answered = listening() - before, set()
+        for _ in range(10):  # on a busy machine somebody may be too slow for a stranger's patience
+            answered |= set(answers(ports))
+            if {"Scheduler", "Worker", 200} <= answered:
+                break
+    assert {"Scheduler", "Worker", 200} <= answered
 
 
 def test_a_scheduler_that_asks_nobody_who_they_are_is_announced(tmp_path, monkeypatch):

@@ -251,7 +251,8 @@ def test_the_strings_and_measures_of_claims_are_their_papers():
 TINY_NETWORK = Condition("anbmcnm", "rnn", "stack", train_size=30, dev_size=10, test_size=10, steps=6)
 
 
-def test_a_claim_is_scored_by_its_papers_measure_and_rounded_too(tmp_path):
+def test_a_claim_is_scored_by_its_papers_measure_and_rounded_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(published, "STRINGS", 60)
     claim = Claim("a paper", "a figure", "strings", 1.0, (TINY_NETWORK,), rounded=True)
     trials = train(TINY_NETWORK, [0, 1])
     store.put(tmp_path, TINY_NETWORK, {trial.seed: store.files(trial) for trial in trials})
