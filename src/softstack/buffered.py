@@ -123,8 +123,9 @@ class BufferedStackRNN(Disturbed):
     ) -> tuple[Tensor, BufferedState] | tuple[Tensor, BufferedState, Trace]:
         """x (B, T, input_size) or (T, input_size) -> y and the state after `steps(T)` steps.
 
-        y (B, n, output_size) is what the output buffer holds, read off with strength 1 an item; n is the
-        number of steps made so far, the most that the buffer can hold, and items it does not hold are 0.
+        y (B, n, output_size) is what the output buffer holds, read off with a strength of 1 for each item; n
+        is the number of steps made so far, the most that the buffer can hold, and items it does not hold are
+        0.
         Give the state back to go on: x joins the input buffer, and y again begins with the first output.
         A sequence of length L (`lengths`) puts only L items into its buffer and makes only steps(L) steps.
         `return_trace`, `edit` and `disturbance` are as for StackRNN.

@@ -8,7 +8,7 @@
     >>> parenthesis.terminals
     ('(', ')', '[', ']')
 
-One rule a line; lines for the same nonterminal add up; symbols are separated by spaces and alternatives by
+One rule per line; lines for the same nonterminal add up; symbols are separated by spaces and alternatives by
 `|`; `ε`, or nothing at all, is the empty right-hand side; a line that begins with `#` is a comment. What has
 a rule is a nonterminal. A terminal that begins with an upper-case letter is quoted, so that a misspelt
 nonterminal is never taken for one, and so is `|`: `S -> S S '|' | S S & | 'T' | 'F'`. A part in parentheses
@@ -86,7 +86,7 @@ class Grammar:
         return cls(next(iter(rules)) if start is None else start, rules)
 
     def __str__(self) -> str:
-        """The text that `parse` reads back to an equal grammar, one nonterminal a line."""
+        """The text that `parse` reads back to an equal grammar, one nonterminal per line."""
         return "\n".join(
             f"{name} -> " + " | ".join(" ".join(map(self._written, body)) or EMPTY for body in alternatives)
             for name, alternatives in self.rules.items()
@@ -210,7 +210,7 @@ class Alternative(NamedTuple):
 
 @dataclass(frozen=True)
 class BinaryForm:
-    """A grammar with at most two nodes a rule and a letter for each terminal, so that strings are `str`.
+    """A grammar with at most two nodes in a rule and a letter for each terminal, so that strings are `str`.
 
     Nodes 0, 1, ... are the nonterminals, the start symbol first. The rest each stand for the tail of a rule
     of three nonterminals or more, and cost no depth: `A -> X Y Z` is `A -> X n`, `n -> Y Z`. A tail's own

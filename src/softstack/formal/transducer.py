@@ -4,7 +4,7 @@ A rule is enabled when the machine is in q, x is the next input symbol and s is 
 x, pops s, writes y, pushes s' and goes to q'. Each of x, y, s, s' may be ε: read, write, look at or push
 nothing. The marker `$` lies under everything; a rule that pops it must push it back first.
 
-Text form, one rule a line, the paper's arrow label `x:y, s → s'` after the arrow's two states:
+Text form, one rule per line, the paper's arrow label `x:y, s → s'` after the arrow's two states:
 
     % Figure 3, for the symbol 0 alone
     start q0

@@ -70,7 +70,7 @@ def suite(
     steps
         of training, with 10 strings each
     restarts
-        networks of a trial, of which that of the lowest dev loss is kept
+        networks of a trial; the one with the lowest dev loss is kept
     published
         look for the figures that papers publish too, on the papers' strings: long on a CPU
     finished

@@ -79,7 +79,7 @@ def train(
     grammar
         a file with a grammar, to learn the next symbol of its strings
     predict
-        with a grammar: the symbols at which that is scored, separated by spaces; all of them if not given
+        with a grammar: the symbols that are scored, separated by spaces; all of them if not given
     depth
         with a grammar: that of training strings; enough for 2,000 of them if not given
     test_depth

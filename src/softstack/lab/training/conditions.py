@@ -285,5 +285,5 @@ TABLE_1: list[Condition] = [
 
 
 def corrected(condition: Condition) -> Condition | None:
-    """The same without the paper's loss of the first item read off the output buffer, if it has that."""
+    """The same, but the first item of the output buffer is not thrown away; None where it is not anyway."""
     return replace(condition, discard_first=False) if condition.discard_first else None

@@ -14,7 +14,7 @@ def why_not(population: Population) -> str:
 
 
 def captured(population: Population, strings: Tensor) -> "Graphed | None":
-    """The step as a graph; None where it cannot be captured, as that of a memory which looks at its numbers
+    """The step as a graph; None where it cannot be captured, such as with a memory that looks at its numbers
     in Python."""
     try:
         return Graphed(population, strings)
