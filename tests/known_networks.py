@@ -50,6 +50,18 @@ MACHINES = {
         q -> q   b : x , I -> ε
         q -> q   b : e , $ -> $
     """),
+    "which are more": Transducer.parse("""
+        start q
+        q -> q   l : < , $ -> $ L
+        q -> q   l : < , L -> L L
+        q -> q   r : > , $ -> $ R
+        q -> q   r : > , R -> R R
+        q -> d   l : ε , R -> ε
+        q -> d   r : ε , L -> ε
+        d -> q   ε : = , $ -> $
+        d -> q   ε : < , L -> L
+        d -> q   ε : > , R -> R
+    """),
     # registers
     "xor on the stack": Transducer.parse("""
         start q
@@ -247,7 +259,7 @@ KNOWN = {
     **{
         name: (lambda name=name: compiled_from(name), "counter")
         for name in ("one bracket", "one bracket at once", "equal numbers", "two names for one",
-                     "counts and echoes", "counts by threes")
+                     "counts and echoes", "counts by threes", "which are more")
     },
     "one bracket, others said": (lambda: says_others(*compiled_from("one bracket")), "counter"),
     "two names for one, at once": (lambda: compiled_from("two names for one", **AT_ONCE), "counter"),

@@ -13,6 +13,7 @@ from softstack.memory import MemoryState, Queue, Stack
 
 MOST = 200  # grafts of each kind
 DIFFERENT = 0.1  # how far apart two vectors, in some component, are different symbols
+ALIKE = 20  # pairs with the same top among 1,600 that show that tops can be the same
 LEVEL = 0.3  # how far apart two heights are the same
 KINDS = ("whole", "contents", "height")
 Places = tuple[NDArray[Any], NDArray[Any]]  # runs and times
@@ -111,13 +112,15 @@ def grafts(
             others = rng.integers(len(donors), size=8 * MOST)
             b, u = donors[others], donor_times[others]
         gap = (piles.beneath[b, u] - piles.beneath[a, t]).abs()
+        read_gap = (reads[a, t] - reads[b, u]).abs().amax(-1)
         if kind == "whole":
-            read_gap = (reads[a, t] - reads[b, u]).abs().amax(-1)
             good = (read_gap > DIFFERENT) | ((piles.height[a, t] - piles.height[b, u]).abs() > 0.75)
         elif kind == "height":  # one of the two runs out before the other
             good = (gap > 0.75) & (piles.lowest[a, t] <= _end(piles, (a, t, b, u)))
-        else:
+        else:  # beneath the same top, where tops are ever the same: beneath another lies what never could
             good = gap < LEVEL
+            alike = good & (read_gap < DIFFERENT)
+            good = alike if alike.sum() >= ALIKE else good
         for k in np.flatnonzero((good & torch.from_numpy(a != b)).numpy()):
             graft = Graft(int(a[k]), int(t[k]), int(b[k]), int(u[k]))
             if kind != "contents" or _differs(memory, piles, graft):

@@ -5,7 +5,7 @@ controller's state and the input stay its own. If its answers stay too, the memo
 grafts tell the classes apart:
 
     whole     all that the other run held
-    contents  the vectors beneath the top alone: those of a run that held as much
+    contents  the vectors beneath the top alone: those of a run that held as much, under the same top
     height    what lies beneath the top, from a run that held more or less
 
 A *stack* or *queue* answers by contents, a *counter* by height and not by contents, a *register* by what is
