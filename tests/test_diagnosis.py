@@ -139,7 +139,7 @@ def test_the_class_is_the_most_that_some_swap_shows():
 def test_networks_of_known_truth(name):
     """No row of the confusion table is wrong."""
     build_known, truth = KNOWN[name]
-    assert use(*build_known()).kind == truth
+    assert use(*build_known(), strings=60).kind == truth
 
 
 def test_accuracy_has_no_part_in_the_verdict():
