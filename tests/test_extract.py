@@ -271,6 +271,19 @@ def test_a_machine_in_parts_does_what_its_pile_of_parts_does(parts, seed):
         assert said_by(small, word) == output
 
 
+def test_a_machine_in_parts_has_a_bound():
+    """Forty letters in quarters make millions of piles: that is no machine to read, and no reason to fill the
+    memory."""
+    rng = np.random.default_rng(0)
+    windows = [tuple(tops) for tops in rng.integers(40, size=(400, 4)).tolist()]
+    table = {
+        (START, "a", tops): Row(Act(3, (tops[0], k % 40), True, True), "x", True, START)
+        for k, tops in enumerate(windows)
+    }
+    with pytest.raises(BadInput, match="in parts of 1/4 would have more than 20,000 rules"):
+        machine_in_parts(table, 4)
+
+
 def test_a_network_that_pushes_by_halves_is_read_off():
     """A linear network that the recipe trained on brackets: every strength is 0 or about one half."""
     run = store.load(EXHIBITS / "parenthesis-linear-solved")

@@ -7,8 +7,11 @@ part z onto them is to push (z a); to pop a part is to pop a symbol. A part that
 stays where it is. To pop several takes ε-moves.
 """
 
+from softstack.errors import BadInput
 from softstack.formal.extraction import START, Row, Symbols, Table, blanked, letter, reached
 from softstack.formal.transducer import BOTTOM, Rule, Transducer
+
+MOST = 20_000  # rules: an ε-move has one for each pile of parts that may be on top
 
 
 def machine_in_parts(table: Table, parts: int, start: int = START, blank: str = "") -> Transducer:
@@ -49,7 +52,9 @@ def machine_in_parts(table: Table, parts: int, start: int = START, blank: str = 
     for seen in list(tops) if pending else ():
         for part in {part for top in tops for part in top}:
             tops[(part, *seen)[:parts]] = None  # what may lie under what was seen
-    for (following, pushed, pops), name in list(pending.items()):
+    for k, ((following, pushed, pops), name) in enumerate(list(pending.items())):
+        if len(rules) + len(tops) * (len(pending) - k) > MOST:
+            raise BadInput(f"a machine in parts of 1/{parts} would have more than {MOST:,} rules")
         for seen in [top for top in list(tops) if top]:
             if pops == 1:
                 rules.append(Rule(name, "", _name(seen), names[following], (), pile(seen[1:], pushed)))
