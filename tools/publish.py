@@ -237,7 +237,17 @@ def solved_briefly() -> str:
     keep = [k for k, name in enumerate(solved.HEADER) if name not in ("network", "machine is the task's")]
     table = [solved.HEADER, ["---"] * len(solved.HEADER), *solved.lines(lstm)]
     text = "\n".join("| " + " | ".join(line[k] for k in keep) + " |" for line in table)
-    return f"{text}\n\n{solved.verdict(rows)} {solved.stamp(meta)}"
+    scores = trainings()
+    all_of = {
+        row["task"]: wins([x for part in scores[row["condition"]].values() for x in part])
+        for row in lstm
+        if row["condition"] in scores
+    }
+    every = ", ".join(f"{task} {share}" for task, share in all_of.items())
+    return (
+        f"{text}\n\n{solved.verdict(rows)} {solved.stamp(meta)}\n\nIn all trainings of the recipe that we "
+        f"have made ([each of them](docs/solved.md)), LSTMs solve: {every}."
+    )
 
 
 def solved_whole() -> str:
@@ -260,6 +270,37 @@ def solved_in_halves() -> str:
         f"\n\nTrained on {content['device']} at commit {content['trained']}, seeds {seeds}, and measured at "
         f"commit {content['measured']}."
     )
+
+
+def trainings() -> dict[str, dict[str, list[float]]]:
+    """What trials of the recipe scored, by condition and training: the published one first."""
+    rows, meta = loaded("solved")
+    published = f"published, {meta['commit'].split(',')[0]}"
+    scores = {
+        row["condition"]: {published: [trial["test"] for trial in row["trials"]]}
+        for row in rows
+        if row["recipe"] == "solve" and row["memory"] == "stack"
+    }
+    for row in json.loads((RESULTS / "solved" / "again.json").read_text()):
+        scores[row["condition"]][f"{row['device']}, {row['commit']}"] = list(row["trials"].values())
+    return scores
+
+
+def wins(scores: Sequence[float]) -> str:
+    return f"{sum(x >= solved.SOLVED for x in scores)} of {len(scores)}" if scores else ""
+
+
+def solved_again() -> str:
+    """How many trials solve their task, in each training of the recipe."""
+    networks, scores = {row["condition"]: row for row in loaded("solved")[0]}, trainings()
+    titles = list(dict.fromkeys(title for by_title in scores.values() for title in by_title))
+    lines = [f"| task | network | {' | '.join(titles)} | all |", "| --- " * (3 + len(titles)) + "|"]
+    for condition, by_title in scores.items():
+        row = networks[condition]
+        cells = [row["task"].replace("_", " "), names.network(row["controller"], buffered=row["buffered"])]
+        cells += [wins(by_title.get(title, [])) for title in titles]
+        lines.append(f"| {' | '.join(cells)} | {wins([x for scores in by_title.values() for x in scores])} |")
+    return "\n".join(lines)
 
 
 def study_lines() -> list[dict[str, Any]]:
@@ -370,6 +411,7 @@ PAGES = {
     "docs/solved.md": {
         "solved": solved_whole,
         "halves": solved_in_halves,
+        "again": solved_again,
         "study": study,
         "mechanism": mechanism,
     },
