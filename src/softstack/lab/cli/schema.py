@@ -4,11 +4,12 @@ import json
 from pathlib import Path
 from typing import Literal
 
+from softstack.errors import BadInput
 from softstack.lab.runs import disk
 from softstack.lab.sweeps.schema import SCHEMAS
 
 
-def schema(kind: Literal["condition", "sweep"], /, *, out: Path | None = None) -> None:
+def schema(kind: Literal["condition", "sweep"] | None = None, /, *, out: Path | None = None) -> None:
     """Write what a TOML file may say as JSON Schema, by which editors complete and check it.
 
     softstack schema sweep --out sweep.schema.json
@@ -22,6 +23,8 @@ def schema(kind: Literal["condition", "sweep"], /, *, out: Path | None = None) -
     out
         a file to write to; standard output if not given
     """
+    if kind is None:
+        raise BadInput(f"no kind of file is given: name {' or '.join(SCHEMAS)}")
     text = json.dumps(SCHEMAS[kind](), indent=1)
     if out is None:
         print(text)
