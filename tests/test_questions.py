@@ -213,7 +213,8 @@ def test_the_bootstrap_interval():
 
 
 def test_only_what_differs_is_shown():
-    rows = [dict.fromkeys(index.COLUMNS, 1), {**dict.fromkeys(index.COLUMNS, 1), "patience": 2}]
+    row = dict.fromkeys(index.COLUMNS, 1)
+    rows = [row, {**row, "patience": 2, "dev_loss": 2.0}]  # a loss is a result, and not a setting
     assert listing.told_apart(rows) == [
         "task", "controller", "memory", "patience", "seed", "dev", "test", "epochs", "path",
     ]  # fmt: skip

@@ -51,7 +51,7 @@ def told_apart(rows: Sequence[Row]) -> list[str]:
     varied = [
         name
         for name in COLUMNS
-        if name not in (*always, "condition", "path", "seconds", "commit", "device")
+        if name not in (*always, "dev_loss", "condition", "path", "seconds", "commit", "device")
         and len({row[name] for row in rows}) > 1
     ]
     return [*always[:3], *varied, *always[3:], "path"]
