@@ -116,15 +116,14 @@ def test_a_figure_has_the_heads_of_every_layer():
     net = strong()
     seen = figures.observe(net, TWO, list("101"))
     _, _, traces = net(torch.eye(3)[[1, 0, 1, 2, 2, 2]], return_trace=True)
-    blocks = figures._blocks(seen, "01#", False)
+    blocks = figures.blocks(seen, "01#", buffered=False)
     assert [block.title.split("\n")[:2] for block in blocks[:6]] == [
         [title, f"layer {layer}"] for layer in (1, 2) for title in ("pop", "push", "pushed vector")
     ]
     for layer, trace in enumerate(traces):
         torch.testing.assert_close(blocks[3 * layer].values[:, 0], trace.u)
     assert [block.title for block in blocks[6:]] == ["input", "output"]
-    figure = figures.draw(net, TWO, seen)
-    page = trace_page.page(net, TWO, seen, figure, "two")
+    page = trace_page.page(net, TWO, seen, "two")
     assert "<th scope=col>push\nlayer 2</th>" in page and f"<td>{traces[1].d[0]:.3f}</td>" in page
 
 

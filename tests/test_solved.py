@@ -19,6 +19,7 @@ from softstack.lab.explain import mechanism, solved, solved_page, study_figures
 from softstack.lab.runs import index, store
 from softstack.lab.training import native, noise, recipes, study
 from softstack.lab.training.adam import Adam
+from softstack.lab.training.checkpoints import Checkpoint, End
 from softstack.lab.training.conditions import TABLE_1, Condition
 from softstack.lab.training.draws import Member, members
 from softstack.lab.training.population import Population
@@ -175,7 +176,7 @@ def test_a_trial_with_restarts_is_listed(restarted, tmp_path):
 
 def test_what_diverged_or_was_dropped_is_never_chosen():
     ended = [
-        Ended({}, [], loss, 0.0, dropped, diverged=loss != loss)
+        Ended({}, Checkpoint(*3 * [torch.zeros(1)], 0, (), [], End(loss, dropped)), 0.0)
         for loss, dropped in ((float("nan"), False), (0.5, False), (0.1, True), (0.7, False))
     ]
     assert choice(ended) == 1

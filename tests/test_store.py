@@ -213,7 +213,7 @@ def test_what_a_kill_left_is_swept_up(trial, tmp_path):
         ),
         ("config.toml", 'task = "reversal"', 'task = "reverse"', "unknown task 'reverse'"),
         ("config.toml", "memory_size = 2", "memory_size = 3", "one trial and the result of another"),
-        ("config.toml", "hidden_size = 10", f"hidden_size = {10**17}", "no network has sizes|another"),
+        ("config.toml", "hidden_size = 10", f"hidden_size = {10**17}", "must be at most 1,000,000,000,000"),
         ("result.json", "{", "[", "cannot be read"),
     ],
 )

@@ -124,12 +124,12 @@ def dense(cells, slots):
     return row
 
 
-def test_thousands_of_inputs_are_compared():
+def test_more_than_a_thousand_inputs_are_compared():
     assert {(c.controller, c.memory) for c in KINDS} >= set(
         itertools.product(("linear", "mlp", "rnn", "gru", "lstm"), ("stack", "queue", "none"))
     )
     assert {"reversal", "xor", "parenthesis", "formula", "agreement"} <= set(COMPUTED)
-    assert len(PRECISION) * len(KINDS) * len(LENGTHS) * STRINGS > 4000
+    assert len(PRECISION) * len(KINDS) * len(LENGTHS) * STRINGS > 1000
 
 
 @pytest.mark.parametrize("name", COMPUTED)

@@ -62,9 +62,7 @@ def train(
 
     softstack train reversal --controller linear
 
-    softstack train xor --controller linear --buffered --trials 6
-
-    These are six networks, and not all of them learn XOR.
+    softstack train xor --trials 6    # six LSTMs with a stack; all learn XOR
 
     softstack train --config mine.toml    # a file with task = "reversal" in it
 
