@@ -62,9 +62,10 @@ def train(
 
     softstack train reversal --controller linear
 
-    softstack train xor --controller linear --buffered --trials 6
+    Six networks, of which not all learn XOR:
 
-    These are six networks, and not all of them learn XOR.
+        softstack train xor --controller linear --memory-size 6 --buffered \\
+            --steps-per-symbol 2 --trials 6
 
     softstack train --config mine.toml    # a file with task = "reversal" in it
 
