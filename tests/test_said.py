@@ -36,7 +36,7 @@ def test_examples_in_the_help_are_whole_lines(command, softstack, monkeypatch):
     assert code == 0
     module, name = COMMANDS[command][0].split(":")
     function = getattr(import_module(f"{CLI}.{module}"), name)
-    shown = [line.rstrip() for line in out.splitlines()]
+    shown = [line.strip() for line in out.splitlines()]
     written = [line.strip() for line in inspect.getdoc(function).splitlines()]
     for line in written:
         if line.startswith("softstack "):
@@ -92,12 +92,13 @@ def test_the_sweep_in_the_help_is_valid_at_80_columns(softstack, monkeypatch):
 
 
 def test_the_xor_of_the_help_is_learnt(softstack, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
-    (command,) = re.findall(r"softstack (train xor .*?) *#.*\n", softstack("train", "--help")[1])
-    code, out, _ = softstack(*command.split())
+    monkeypatch.setenv("COLUMNS", "80")
+    said = softstack("train", "--help")[1]
+    (command,) = re.findall(r"softstack (train xor .*?[^\\ ]) *\n", said, re.DOTALL)
+    code, out, _ = softstack(*command.replace("\\", "").split())
     tests = [float(share) for share in re.findall(r"test ([\d.]+)%", out)]
     assert code == 0 and len(tests) == 6
-    assert min(tests) > 95  # as it says
+    assert max(tests) > 95 > min(tests)  # as it says: some learn it, and not all
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -123,9 +124,8 @@ def test_bash_completes_commands_and_options(softstack, monkeypatch, tmp_path):
     assert options == {"--hidden-size", "--hidden-noise"}
 
 
-@pytest.mark.parametrize("package", ["docstring_parser", "rich"])
+@pytest.mark.parametrize("package", ["cyclopts", "docstring_parser", "rich", "tomli_w"])
 def test_without_what_the_command_needs_there_is_a_sentence(package):
-    """As there is without cyclopts or tomli_w: test_cli.py."""
     code = f"import sys; sys.modules[{package!r}] = None; import softstack_command; "
     code += "softstack_command.main(['train', 'xor'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

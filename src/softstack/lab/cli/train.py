@@ -62,7 +62,10 @@ def train(
 
     softstack train reversal --controller linear
 
-    softstack train xor --trials 6    # six LSTMs with a stack; all learn XOR
+    Six networks, of which not all learn XOR:
+
+        softstack train xor --controller linear --memory-size 6 --buffered \\
+            --steps-per-symbol 2 --trials 6
 
     softstack train --config mine.toml    # a file with task = "reversal" in it
 
@@ -77,7 +80,7 @@ def train(
     grammar
         a file with a grammar, to learn the next symbol of its strings
     predict
-        with a grammar: the symbols that are scored, separated by spaces; all of them if not given
+        with a grammar: the symbols at which that is scored, separated by spaces; all of them if not given
     depth
         with a grammar: that of training strings; enough for 2,000 of them if not given
     test_depth
@@ -125,15 +128,15 @@ def train(
 
 def _chosen(task: str | None, files: dict[str, Any]) -> str | dict[str, Any] | None:
     """The task that is named on the command line, as it would be in a TOML file."""
-    options = {name: value for name, value in files.items() if value is not None}
-    named = [*(["a task"] if task else []), *(f"--{kind}" for kind in sources.KEYS if kind in options)]
+    given = {name: value for name, value in files.items() if value is not None}
+    named = [*(["a task"] if task else []), *(f"--{kind}" for kind in sources.KEYS if kind in given)]
     if len(named) > 1:
         raise BadInput(f"{' and '.join(named)} are given: name one thing to learn")
     for kind, names in sources.KEYS.items():
         for name in names:
-            if name in options and kind not in options:
+            if name in given and kind not in given:
                 raise BadInput(f"--{name.replace('_', '-')} needs --{kind}: name the file")
-    return {k: str(v) if isinstance(v, Path) else v for k, v in options.items()} or task
+    return {k: str(v) if isinstance(v, Path) else v for k, v in given.items()} or task
 
 
 def _toml(path: Path) -> dict[str, Any]:
