@@ -17,7 +17,7 @@ from typing import Any
 
 from softstack.lab import tasks
 from softstack.lab.explain import published, solved, study_figures
-from softstack.lab.reports import distributions, names, suite, table_page
+from softstack.lab.reports import distributions, names, suite, suite_page, table_page
 from softstack.lab.reports import table1 as report
 from softstack.lab.runs.compare import wilson
 from softstack.lab.tasks.data import UNSCORED
@@ -34,7 +34,7 @@ COPIED = {  # what results/ takes, by its folder there and where it is made
     "solved": ("runs/solved", ("solved.json", "solved.md", "meta.json")),
     "study": ("runs/study", ("study.jsonl", "study.png", "mechanism.json", "mechanism.png", "meta.json")),
     "sweep": ("runs/many", ("sweep.json",)),
-    "suite": ("runs/suite", ("suite.json", "suite.html", "published.json", "meta.json")),
+    "suite": ("runs/suite", ("suite.json", "published.json", "meta.json")),
 }
 
 
@@ -440,6 +440,8 @@ def copy() -> None:
         json.loads((RESULTS / "table1" / name).read_text()) for name in ("table1.json", "meta.json")
     )
     (RESULTS / "table1" / "table1.html").write_text(table_page.page(rows, meta))  # pages of rows stay at home
+    rows, meta, claims = of_suite()
+    suite_page.write(RESULTS / "suite", rows, meta, published.section(claims))
     for figure in sorted((ROOT / "figures").glob("*.png")):
         shutil.copy(figure, RESULTS / figure.name)
 
