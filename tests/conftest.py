@@ -1,5 +1,6 @@
 import multiprocessing
 import os
+import signal
 import subprocess
 
 import pytest
@@ -11,6 +12,8 @@ from browser import CHROMIUM, browser, opened, reverser, run_root, untrained  # 
 settings.register_profile("softstack", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("softstack")
 torch.set_num_threads(1)
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in a background job; what we start inherits it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 if not torch.cuda.is_available():  # the kernels of the GPU are interpreted: slow, but their own code
     os.environ.setdefault("TRITON_INTERPRET", "1")
 

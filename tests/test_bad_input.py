@@ -25,7 +25,7 @@ COMMAND = [sys.executable, "-c", "import softstack_command; softstack_command.ma
     [
         (("train", "--config", "deep.toml"), "deep.toml is not TOML (maximum recursion depth exceeded"),
         (("train", "--config", "pipe.toml"), "pipe.toml is not a file"),
-        (("schema",), "name condition or sweep"),
+        (("schema",), "name a kind of file: condition, for train --config, or sweep"),
         (("train", "xor", *FEW, "--hidden-size", "10000000"), "there is not enough memory for sizes"),
         (("train", "xor", *FEW, "--hidden-size", "10000000000"), "no network has sizes as large as"),
         (("train", "xor", *FEW, "--patience", str(2**63)), "patience must be at most 1,000,000,000,000; got"),

@@ -274,3 +274,17 @@ def test_a_step_that_writes_into_its_state_is_refused():
     ):
         with pytest.raises(ss.BadInput, match=r"Writing\(size=2\) writes into the state that it is given"):
             build()
+
+
+@dataclass(frozen=True)
+class Undrawn(Register):
+    """Its contents are a tuple without names."""
+
+    def contents(self, state):
+        return tuple(super().contents(state))
+
+
+def test_contents_that_cannot_be_drawn_are_refused():
+    sentence = r"contents of Undrawn\(size=2\) must give ss.Contents\(V, s\); got a tuple"
+    with pytest.raises(ss.BadInput, match=sentence):
+        ss.StackRNN(3, hidden_size=4, memory=Undrawn(2))

@@ -1,6 +1,6 @@
 """The recipe of `softstack solve`, trained again: `python tools/again.py OUT.json RUN_ROOT...`.
 
-Writes what each trial under the run roots scored on its test strings, by network, device and commit. As
+Writes the test accuracy and dev loss of each trial under the run roots, by network, device and commit. As
 results/solved/again.json, `tools/publish.py` shows it beside the published training: one training does not
 tell how often a recipe works.
 """
@@ -27,7 +27,7 @@ def rows(root: Path) -> list[dict[str, Any]]:
                 "condition": row.condition.name,
                 "commit": runs[0].provenance["commit"],
                 "device": runs[0].provenance["device"],
-                "trials": {run.seed: run.result["test"] for run in runs},
+                "trials": [{name: run.result[name] for name in ("seed", "test", "dev_loss")} for run in runs],
             }
         )
     return listed

@@ -282,7 +282,8 @@ def trainings() -> dict[str, dict[str, list[float]]]:
         if row["recipe"] == "solve" and row["memory"] == "stack"
     }
     for row in json.loads((RESULTS / "solved" / "again.json").read_text()):
-        scores[row["condition"]][f"{row['device']}, {row['commit']}"] = list(row["trials"].values())
+        training = f"{row['device']}, {row['commit']}"
+        scores[row["condition"]][training] = [trial["test"] for trial in row["trials"]]
     return scores
 
 

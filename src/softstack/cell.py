@@ -14,7 +14,7 @@ from softstack.disturbance import Disturbance
 from softstack.errors import BadInput, unknown
 from softstack.memory import MEMORIES, Batch, Memory, Scores, Strength
 from softstack.memory.protocol import TAKEN, Head, instructions_type, trusting
-from softstack.memory.scan import refuse_writing, stepped
+from softstack.memory.scan import refuse_mistakes, stepped
 from softstack.memory.states import detached, kept, only_where
 
 
@@ -183,7 +183,7 @@ def _memory(memory: str | Memory, size: int | None) -> Memory:
             f"memory_size is {size}, but {memory} reads vectors of {memory.width}: leave memory_size out"
         )
     trusted: Memory = trusting(memory)  # the heads keep strengths in [0, 1]
-    refuse_writing(trusted)
+    refuse_mistakes(trusted)
     return trusted
 
 

@@ -11,7 +11,7 @@ from softstack.errors import BadInput, unknown
 from softstack.memory import MEMORIES, Batch, Choice, Memory, MemoryState, Queue, Stack
 from softstack.memory.cells import Cells, cells_of, go_on
 from softstack.memory.protocol import Head, instructions_type, trusting
-from softstack.memory.scan import item_scan, refuse_writing, scan, stepped
+from softstack.memory.scan import item_scan, refuse_mistakes, scan, stepped
 from softstack.memory.states import only_where, running
 
 
@@ -67,7 +67,7 @@ class StackLayer(nn.Module):
             )
         size = d_model // heads if memory_size is None else memory_size
         self.memory: Any = trusting(MEMORIES[memory](size) if isinstance(memory, str) else memory)
-        refuse_writing(self.memory)
+        refuse_mistakes(self.memory)
         size = size if isinstance(memory, str) else self.memory.width
         self.d_model, self.heads, self.memory_size, self.backend = d_model, heads, size, backend
         said = sum(head.size for head in self._head_kinds.values())

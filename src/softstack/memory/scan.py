@@ -11,7 +11,7 @@ from softstack import checks, kernels
 from softstack.errors import BadInput
 from softstack.memory.items import MemoryState
 from softstack.memory.nothing import NoMemory
-from softstack.memory.protocol import Instructions, Memory, instructions_type
+from softstack.memory.protocol import Contents, Instructions, Memory, instructions_type
 from softstack.memory.queue import Queue
 from softstack.memory.stack import Stack
 from softstack.memory.states import full_precision, kept, only_where, running
@@ -122,9 +122,10 @@ def stepped(memory: Memory, state: Any, instructions: Any) -> tuple[Any, Tensor]
 
 
 @torch.no_grad()
-def refuse_writing(memory: Memory) -> None:
-    """Refuse a memory whose step writes into the state that it is given: padding and traces keep older ones.
-    Two steps are tried. What fails inside them is left to the first call, which has the real input."""
+def refuse_mistakes(memory: Memory) -> None:
+    """Refuse a memory whose step writes into the state that it is given, for padding and traces keep older
+    ones, or whose contents cannot be drawn. Two steps are tried. What fails inside them is left to the first
+    call, which has the real input."""
     if isinstance(memory, Stack | Queue | NoMemory):
         return
     try:
@@ -138,10 +139,13 @@ def refuse_writing(memory: Memory) -> None:
             if written:
                 break
             state = after
+        shown = memory.contents(state)
     except Exception:
         return
     if written:
         raise BadInput(f"a step of {memory} writes into the state that it is given: give a new state back")
+    if not isinstance(shown, Contents):
+        raise BadInput(f"contents of {memory} must give ss.Contents(V, s); got {_described(shown)}")
 
 
 def _described(part: object) -> str:
