@@ -18,7 +18,8 @@ from typing import Any
 
 os.environ["OMP_NUM_THREADS"] = "1"
 
-SEEDS = (1000, 1001, 1002, 1003)
+SEEDS = range(1000, 1100)  # of which no result uses any
+BLOCK = 4  # trials that train together
 HARD = ("reversal", "parenthesis", "formula", "agreement")
 EASY = ("selective_reversal", "xor", "delayed_xor")
 LINEAR = ("reversal", "delayed_xor", "parenthesis", "formula")
@@ -35,6 +36,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "step mean": dict(loss="step_mean"),
     "noise 0.25": dict(hidden_noise=0.25),
     "noise 0.3": dict(hidden_noise=0.3),
+    "noise 0.3, resets 0.25": dict(hidden_noise=0.3, state_reset=0.25),
+    "noise 0.3, resets 0.35": dict(hidden_noise=0.3, state_reset=0.35),
+    "noise 0.35, resets 0.25": dict(hidden_noise=0.35, state_reset=0.25),
     "push bias 1": dict(push_bias=1.0),
     "push bias 1, width 2": dict(push_bias=1.0, weight_width=2.0),
     "push bias 1, vectors of 2": dict(push_bias=1.0, memory_size=2),
@@ -62,7 +66,7 @@ def cells() -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-def settled(job: tuple[str, dict[str, Any]]) -> dict[str, Any]:
+def settled(job: tuple[str, dict[str, Any], list[int]]) -> dict[str, Any]:
     import torch
 
     from softstack.lab import tasks
@@ -73,10 +77,10 @@ def settled(job: tuple[str, dict[str, Any]]) -> dict[str, Any]:
     from softstack.lab.training.train import train_epoch
 
     torch.set_num_threads(1)
-    variant, fields = job
+    variant, fields, seeds = job
     condition, device = Condition(**fields), "cuda" if torch.cuda.is_available() else "cpu"
     began = time.perf_counter()
-    population = Population(condition, SEEDS, device)
+    population = Population(condition, seeds, device)
     steps: dict[int, Any] = {}
     losses: list[list[float]] = []
     while len(population.histories[0]) < condition.most_epochs:
@@ -84,14 +88,14 @@ def settled(job: tuple[str, dict[str, Any]]) -> dict[str, Any]:
         while len(losses) < 8 * len(population.histories[0]) // condition.most_epochs:
             losses.append(population.dev_losses())
     task = tasks.find(condition.task)
-    strings = tasks.of_length(task, stream(SEEDS[0], "test"), 200, 3 * task.length("train") // 2)
+    strings = tasks.of_length(task, stream(seeds[0], "test"), 200, 3 * task.length("train") // 2)
     data = Dataset(*(x.to(device) for x in encoded(condition, strings).stacked()))
     held_out = []
     for place in range(len(population.members)):
         weights = {name: w.unsqueeze(0) for name, w in population.weights(place).items()}
         held_out.append(accuracies(population.network, weights, data, population.letters).item())
     return {
-        "variant": variant, **fields, "losses": losses, "held_out": held_out,
+        "variant": variant, **fields, "seeds": seeds, "losses": losses, "held_out": held_out,
         "seconds": round(time.perf_counter() - began, 1),
     }  # fmt: skip
 
@@ -104,6 +108,7 @@ def main() -> None:
     parser.add_argument("--controllers", nargs="*", default=[])
     parser.add_argument("--variants", nargs="*", default=[])
     parser.add_argument("--steps", type=int, default=30_000)
+    parser.add_argument("--trials", type=int, default=BLOCK)
     arguments = parser.parse_args()
     jobs = [job for job in cells() if not arguments.only or job[1]["task"] in arguments.only]
     jobs = [
@@ -112,13 +117,16 @@ def main() -> None:
         if fields.get("controller", "lstm") in (arguments.controllers or [fields.get("controller", "lstm")])
         and variant in (arguments.variants or [variant])
     ]
-    jobs = [(variant, {**fields, "steps": arguments.steps}) for variant, fields in jobs]
-    settled((jobs[0][0], {**jobs[0][1], "steps": 80}))  # compiles what all of them use
+    blocks = [list(SEEDS[k : k + BLOCK]) for k in range(0, arguments.trials, BLOCK)]
+    work = [
+        (variant, {**fields, "steps": arguments.steps}, seeds) for variant, fields in jobs for seeds in blocks
+    ]
+    settled((work[0][0], {**work[0][1], "steps": 80}, work[0][2]))  # compiles what all of them use
     with (
         multiprocessing.get_context("spawn").Pool(arguments.processes) as pool,
         arguments.out.open("w") as file,
     ):
-        for line in pool.imap_unordered(settled, jobs):
+        for line in pool.imap_unordered(settled, work):
             file.write(json.dumps(line) + "\n")
             file.flush()
 

@@ -26,7 +26,8 @@ from softstack.lab.training.population import Population
 from softstack.lab.training.train import Ended, choice, fastest, train
 
 SMALL = dict(train_size=40, dev_size=10, test_size=10)
-DISTURBED = Condition("parenthesis", state_reset=0.5, hidden_noise=0.2, gradient_clip=1.0, **SMALL)
+RATES = dict(state_reset=0.4, reset_spread=0.3, hidden_noise=0.2)
+DISTURBED = Condition("parenthesis", **RATES, gradient_clip=1.0, **SMALL)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -38,11 +39,17 @@ def pools(processes):
         yield
 
 
+def disturbed(networks, step, shape):
+    rates = noise.thresholds(networks, DISTURBED), DISTURBED.hidden_noise
+    return noise.disturbance(noise.keys(networks), torch.tensor(step), shape, *rates)
+
+
 def test_noise_is_a_standard_normal_times_its_scale_and_resets_come_at_their_rate():
-    keys = noise.keys([Member(seed, restart) for seed in range(20) for restart in range(3)])
-    keep, numbers = noise.disturbance(keys, torch.tensor(7), (10, 25, 10), 0.3, 0.2)
+    networks = [Member(seed, restart) for seed in range(20) for restart in range(3)]
+    keep, numbers = disturbed(networks, 7, (10, 25, 10))
     assert keep.shape == (60, 10, 25) and numbers.shape == (60, 10, 25, 10)
-    assert abs(keep.mean() - 0.7) < 0.01
+    assert abs(keep[::3].mean() - 0.6) < 0.02 and abs(keep[2::3].mean() - 0.6) < 0.02
+    assert abs(keep[1::3].mean() - 0.9) < 0.02  # every second restart of three
     flat = numbers.flatten() / 0.2
     assert abs(flat.mean()) < 0.01 and abs(flat.std() - 1) < 0.01 and abs((flat**4).mean() - 3) < 0.1
     pairs = torch.stack((flat[:-1], flat[1:]))
@@ -52,24 +59,23 @@ def test_noise_is_a_standard_normal_times_its_scale_and_resets_come_at_their_rat
 
 def test_noise_depends_on_the_network_and_the_step_alone():
     """Not on who trains beside it, nor on how far strings are padded."""
-    alone = noise.keys([Member(3, 1)])
-    beside = noise.keys(members(replace(DISTURBED, restarts=2), [2, 3]))
-    short = noise.disturbance(alone, torch.tensor(5), (4, 6, 3), 0.5, 0.2)
-    long = noise.disturbance(beside, torch.tensor(5), (4, 9, 3), 0.5, 0.2)
+    alone, beside = [Member(3, 1)], members(replace(DISTURBED, restarts=2), [2, 3])
+    short, long = disturbed(alone, 5, (4, 6, 3)), disturbed(beside, 5, (4, 9, 3))
     assert torch.equal(short.keep[0], long.keep[3][:, :6]) and torch.equal(
         short.noise[0], long.noise[3][:, :6]
     )
-    other = noise.disturbance(alone, torch.tensor(6), (4, 6, 3), 0.5, 0.2)
+    other = disturbed(alone, 6, (4, 6, 3))
     assert not torch.equal(short.noise, other.noise)
 
 
 @pytest.mark.parametrize("step", [1, 2, 30_000])
 def test_compiled_noise_is_the_same_to_the_bit(step):
-    keys = noise.keys(members(replace(DISTURBED, restarts=3), [0, 1]))
-    expected = noise.disturbance(keys, torch.tensor(step), (5, 7, 3), 0.3, 0.2)
+    networks = members(replace(DISTURBED, restarts=3), [0, 1])
+    expected = disturbed(networks, step, (5, 7, 3))
     keep, numbers = np.zeros((6, 5, 7), np.float32), np.zeros((6, 5, 7, 3), np.float32)
     table = noise.quantiles(torch.device("cpu")).numpy()
-    compiled.disturb(keys.numpy(), step, noise.threshold(0.3), 0.2, table, keep, numbers)
+    keys, below = noise.keys(networks).numpy(), noise.thresholds(networks, DISTURBED).numpy()
+    compiled.disturb(keys, step, below, 0.2, table, keep, numbers)
     assert torch.equal(torch.from_numpy(keep), expected.keep)
     assert_close(torch.from_numpy(numbers), expected.noise, rtol=1e-6, atol=0)
 
@@ -83,7 +89,7 @@ def test_compiled_noise_is_the_same_to_the_bit(step):
         dict(controller="linear"),
         dict(task="xor", buffered=True, steps_per_symbol=2),
         dict(hidden_noise=0.0),
-        dict(state_reset=0.0),
+        dict(state_reset=0.0, reset_spread=0.0),
         dict(steps=9, final_rate=0.05, weight_width=1.5, push_bias=2.0),
         dict(restarts=3),
     ],
@@ -186,6 +192,8 @@ def test_what_diverged_or_was_dropped_is_never_chosen():
     ("wrong", "sentence"),
     [
         (dict(state_reset=2.0), "state_reset must lie in"),
+        (dict(state_reset=0.2, reset_spread=0.3), "must not be more than state_reset; got 0.3 and 0.2"),
+        (dict(steps=9, restarts=4, halvings=1, halving_share=1.0), "less than 1; got 1.0"),
         (dict(hidden_noise=-1.0), "hidden_noise must not be negative"),
         (dict(final_rate=0.5), "give `steps`"),
         (dict(steps=100, restarts=2, halvings=2), "at least 4 restarts"),
@@ -311,7 +319,7 @@ def test_machines_are_compared_on_strings_of_the_task_alone():
 
 def test_the_study_changes_one_number_at_a_time():
     cells = study.cells(["parenthesis"])
-    base = replace(recipes.solve(Condition("parenthesis")), restarts=1, halvings=0, hidden_noise=study.NOISE)
+    base = replace(recipes.single(Condition("parenthesis")), hidden_noise=study.NOISE)
     for cell in cells:
         differs = {name for name, value in vars(cell.condition).items() if value != getattr(base, name)}
         assert differs <= ({"state_reset", "hidden_noise"} if cell.axis == "neither" else {cell.axis})

@@ -77,7 +77,7 @@ def mixed(x):
 @compiled
 def disturb(keys, step, below, scale, quantiles, keep, noise):
     """keep (P, B, T) and noise (P, B, T, H) of a step, as `softstack.lab.training.noise.disturbance` has
-    them: a word `below` means a reset."""
+    them: a word under `below` (P,) means a reset."""
     P, B, T, H = noise.shape
     real, mask = noise.dtype.type, quantiles.shape[0] - 1
     for p in range(P):
@@ -85,7 +85,7 @@ def disturb(keys, step, below, scale, quantiles, keep, noise):
         place = 0
         for t in range(T):
             for b in range(B):
-                keep[p, b, t] = real(mixed(base + place * 0x9E3779B9 & 0xFFFFFFFF) >= below)
+                keep[p, b, t] = real(mixed(base + place * 0x9E3779B9 & 0xFFFFFFFF) >= below[p])
                 place += 1
         base = mixed(mixed(keys[p]) + step & 0xFFFFFFFF)
         place, word = 0, 0

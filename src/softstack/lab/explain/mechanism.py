@@ -20,7 +20,7 @@ from softstack.lab.explain.ablation import Network
 from softstack.lab.tasks.data import encode, one_hot
 from softstack.lab.training.conditions import Condition, build
 from softstack.lab.training.population import Population
-from softstack.lab.training.recipes import solve
+from softstack.lab.training.recipes import single
 from softstack.lab.training.train import Step, one_thread, train_epoch
 
 SEEDS = range(3000, 3008)  # no other result uses them
@@ -30,7 +30,7 @@ STRINGS, NEXT = 64, 8  # strings that are run, and answers that are looked at af
 
 def trainings(task: str) -> dict[str, Condition]:
     """The recipe with its resets and noise, and without."""
-    recipe = replace(solve(Condition(task)), restarts=1, halvings=0)
+    recipe = single(Condition(task))
     return {
         "with resets and noise": recipe,
         "without": replace(recipe, state_reset=0.0, hidden_noise=0.0),

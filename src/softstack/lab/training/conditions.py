@@ -36,7 +36,7 @@ FIELDS_0_1 = (
 FROM_ZERO = ("steps", "halvings")
 MOST = {"restarts": 10_000, "steps_per_symbol": 10_000}  # the others: a number that nobody has time for
 NOT_NEGATIVE = ("learning_rate", "weight_decay", "hidden_noise", "gradient_clip", "weight_width")
-SHARES = ("state_reset", "final_rate")  # in [0, 1]
+SHARES = ("state_reset", "reset_spread", "final_rate", "halving_share")  # in [0, 1]
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,8 @@ class Condition:
     all that is scored; task: what the authors used for the task"""
     state_reset: float = 0.0
     """in training, how likely a controller's state is lost before each step, in each string by itself"""
+    reset_spread: float = 0.0
+    """by how much less than `state_reset` every second restart loses its state"""
     hidden_noise: float = 0.0
     """in training, the standard deviation of the noise that is added to h after each step"""
     gradient_clip: float = 0.0
@@ -95,8 +97,10 @@ class Condition:
     restarts: int = 1
     """networks that a trial trains from different weights; that of the lowest dev loss is the trial's"""
     halvings: int = 0
-    """how often the worse half of the restarts, by dev loss, is dropped: after half of the steps, half of the
-    rest, and so on"""
+    """how often the worse half of the restarts, by dev loss, is dropped"""
+    halving_share: float = 0.5
+    """the share of the steps to go after which the next halving comes; 0.5: after half of the steps, half of
+    the rest, and so on"""
     weight_width: float = 1.0
     """how many times as wide as the authors' the initial weights are drawn"""
     push_bias: float = 0.0
@@ -142,6 +146,9 @@ class Condition:
         for name in SHARES:
             if not 0 <= getattr(self, name) <= 1:
                 raise BadInput(f"{name} must lie in [0, 1]; got {getattr(self, name)}")
+        if self.reset_spread > self.state_reset:
+            numbers = f"{self.reset_spread} and {self.state_reset}"
+            raise BadInput(f"reset_spread must not be more than state_reset; got {numbers}")
         if self.buffered and self.num_layers > 1:
             raise BadInput(f"a buffered network has one layer; got num_layers = {self.num_layers}")
         if self.final_rate != 1 and not self.steps:
@@ -151,6 +158,8 @@ class Condition:
                 f"{self.halvings} halvings need `steps`, and at least {2**self.halvings} restarts; got "
                 f"{self.steps} and {self.restarts}"
             )
+        if self.halving_share in (0, 1):
+            raise BadInput(f"halving_share must be more than 0 and less than 1; got {self.halving_share}")
 
     @property
     def loss_name(self) -> str:

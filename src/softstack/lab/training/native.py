@@ -23,8 +23,9 @@ Array = np.ndarray[Any, Any]
 KNOWN = frozenset((
     "task", "controller", "memory", "buffered", "hidden_size", "memory_size", "steps_per_symbol",
     "discard_first", "train_size", "dev_size", "test_size", "batch_size", "learning_rate", "weight_decay",
-    "loss", "pop_bias", "buffer_bias", "patience", "max_epochs", "state_reset", "hidden_noise",
-    "gradient_clip", "steps", "final_rate", "restarts", "halvings", "weight_width", "push_bias",
+    "loss", "pop_bias", "buffer_bias", "patience", "max_epochs", "state_reset", "reset_spread",
+    "hidden_noise", "gradient_clip", "steps", "final_rate", "restarts", "halvings", "halving_share",
+    "weight_width", "push_bias",
 ))  # fmt: skip
 PER_STEP = {"step_mean": True, "sum": False}  # whether a position shares its step with the batch's others
 
@@ -61,11 +62,11 @@ class Native:
         self.gradients = parts(population, self.gradient, *self.recurrence.gradients)
         self.read_off = ReadOff(condition, self.recurrence) if condition.buffered else None
         self.cross_entropy, self.adam, self.disturb = train.cross_entropy, train.adam, train.disturb
-        self.keys, self.quantiles = (
+        self.keys, self.below, self.quantiles = (
             population.keys.numpy(),
+            population.resets.numpy(),
             noise.quantiles(population.keys.device).to(optimiser.vectors.dtype).numpy(),
         )
-        self.below, self.scale = noise.threshold(condition.state_reset), condition.hidden_noise
 
     def __call__(self, strings: Tensor) -> Tensor:
         batch, (symbols, targets, mask) = strings.numpy(), self.data
@@ -82,7 +83,7 @@ class Native:
                 self.keys,
                 optimiser.steps,
                 self.below,
-                self.scale,
+                self.condition.hidden_noise,
                 self.quantiles,
                 *self.recurrence.disturbance,
             )

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from softstack.disturbance import Disturbance
+from softstack.lab.training.conditions import Condition
 from softstack.lab.training.draws import Member, stream
 
 BITS = 12
@@ -54,18 +55,21 @@ def words(keys: Tensor, step: Tensor, count: int) -> Tensor:
     return mixed(base.unsqueeze(1) + places & WORD)
 
 
-def threshold(rate: float) -> int:
-    """Below which a word means a reset."""
-    return round(rate * (WORD + 1))
+def thresholds(members: Iterable[Member], condition: Condition) -> Tensor:
+    """(P,): below which a word means a reset. Every second restart loses its state less often by the
+    condition's `reset_spread`."""
+    rates = [condition.state_reset - restart % 2 * condition.reset_spread for _, restart in members]
+    return torch.tensor([round(rate * (WORD + 1)) for rate in rates])
 
 
 def disturbance(
-    keys: Tensor, step: Tensor, shape: tuple[int, int, int], state_reset: float, hidden_noise: float
+    keys: Tensor, step: Tensor, shape: tuple[int, int, int], below: Tensor, hidden_noise: float
 ) -> Disturbance:
-    """keep (P, B, T) and noise (P, B, T, H) of a step, where `shape` is (B, T, H). Places count by step, then
-    by string, so that what is padded behind changes nothing before."""
+    """keep (P, B, T) and noise (P, B, T, H) of a step, where `shape` is (B, T, H). Words under `below` (P,)
+    are resets. Places count by step, then by string, so that what is padded behind changes nothing before.
+    """
     B, T, H = shape
-    resets = words(keys ^ RESETS, step, T * B) < threshold(state_reset)
+    resets = words(keys ^ RESETS, step, T * B) < below.unsqueeze(1)
     keep = (~resets).float().unflatten(1, (T, B)).transpose(1, 2)
     pairs = words(keys, step, (T * B * H + 1) // 2)
     places = torch.stack((pairs & 2**BITS - 1, pairs >> 16 & 2**BITS - 1), -1).flatten(1)[:, : T * B * H]

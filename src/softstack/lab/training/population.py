@@ -111,6 +111,7 @@ class Population:
         self.histories: list[list[Epoch]] = [[] for _ in self.members]
         self.orders = [stream(seed, "order", restart) for seed, restart in self.members]
         self.keys = noise.keys(self.members).to(device)
+        self.resets = noise.thresholds(self.members, condition).to(device)
         splits: tuple[Split, ...] = ("train", "dev")
         trials = [member.seed for member in self.members]
         self.data = {split: stacked(condition, trials, split, device) for split in splits}
@@ -165,13 +166,13 @@ class Population:
 
     def disturbance(self, B: int, T: int) -> list[Disturbance] | None:
         """Of the step that is counted, for batches of B strings of T symbols: one for each cell."""
-        rates = self.condition.state_reset, self.condition.hidden_noise
         h: Hidden = self.network.cell.core.init((), self.optimiser.vectors)  # every layer has such a state
-        if not any(rates) or not h:
+        if not (self.condition.state_reset or self.condition.hidden_noise) or not h:
             return None
         steps = self.network.steps(T) if isinstance(self.network, BufferedStackRNN) else T
         shape, number = (B, steps, h[0].shape[-1]), self.optimiser.number
         keys = [noise.of_layer(self.keys, layer) for layer in range(len(self.network.cells))]
+        rates = self.resets, self.condition.hidden_noise
         return [noise.disturbance(layer_keys, number, shape, *rates) for layer_keys in keys]
 
     def batches(self) -> tuple[Tensor, ...]:
@@ -228,7 +229,7 @@ class Population:
     def keep(self, places: list[int]) -> None:
         """Go on with the trials at these places alone."""
         self.members = [self.members[place] for place in places]
-        self.keys = self.keys[places]
+        self.keys, self.resets = self.keys[places], self.resets[places]
         self.orders = [self.orders[place] for place in places]
         self.histories = [self.histories[place] for place in places]
         self.data = {split: Dataset(*(x[places] for x in data)) for split, data in self.data.items()}

@@ -25,8 +25,8 @@ class Claim(NamedTuple):
 
 
 def network(task: str, controller: str, memory: str, **changed: Any) -> Condition:
-    budget = {"steps": 5_000, "restarts": 4, "halvings": 0, "test_size": 50}
-    return replace(recipes.solve(Condition(task, controller, memory)), **{**budget, **changed})
+    budget = {"steps": 5_000, "restarts": 4, "test_size": 50}
+    return replace(recipes.single(Condition(task, controller, memory)), **{**budget, **changed})
 
 
 WITHOUT_RESETS: dict[str, Any] = {"state_reset": 0.0, "hidden_noise": 0.1, "train_size": 10_000}

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import torch
 
 from softstack.lab.training.conditions import Condition
-from softstack.lab.training.recipes import HARD, solve
+from softstack.lab.training.recipes import HARD, single
 from softstack.lab.training.train import train
 
 SEEDS = range(2000, 2064)  # no other result uses them
@@ -47,7 +47,7 @@ def cells(names: Sequence[str] = HARD) -> list[Cell]:
     """All cells; what they are changes of is one of every axis."""
     listed = []
     for task in names:
-        base = replace(solve(Condition(task)), restarts=1, halvings=0, hidden_noise=NOISE)
+        base = replace(single(Condition(task)), hidden_noise=NOISE)
         listed += [
             Cell(axis, value, replace(base, **{axis: value}))
             for axis, values in AXES.items()

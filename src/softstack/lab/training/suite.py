@@ -47,11 +47,11 @@ class Budget(NamedTuple):
 
 
 def cell(task: str, memory: str, controller: str, recipe: str, budget: Budget) -> Cell:
-    solved = recipes.solve(Condition(task, controller, memory))
+    solved = recipes.single(Condition(task, controller, memory))
     if recipe == "plain":
         plain = Condition(task, controller, memory, memory_size=solved.memory_size)
         return Cell(replace(plain, **budget._asdict(), test_size=TEST), recipe)
-    return Cell(replace(solved, **budget._asdict(), test_size=TEST, halvings=0), recipe)
+    return Cell(replace(solved, **budget._asdict(), test_size=TEST), recipe)
 
 
 def memories() -> list[str]:

@@ -142,7 +142,8 @@ def train(
 
 def halvings(condition: Condition) -> list[int]:
     """The epochs after which restarts are dropped."""
-    return [math.ceil(condition.most_epochs * (1 - 0.5**k)) for k in range(1, condition.halvings + 1)]
+    left = 1 - condition.halving_share
+    return [math.ceil(condition.most_epochs * (1 - left**k)) for k in range(1, condition.halvings + 1)]
 
 
 def halved(population: Population, dev_losses: Sequence[float]) -> set[int]:
