@@ -294,6 +294,8 @@ def test_counts_by_depth_agree_with_nltk(grammar):
         letters = BinaryForm.of(grammar).letters
         for w in itertools.chain(list(generated)[:40], *(words(n, grammar.terminals) for n in range(4))):
             assert tables.derivations("".join(letters[s] for s in w), depth) == generated[w]
+    total = sum(len(w) * number for w, number in generated.items())
+    assert sampling.mean_length(grammar, depth) == pytest.approx(total / max(generated.total(), 1))
 
 
 @settings(max_examples=100, deadline=None)

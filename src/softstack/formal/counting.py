@@ -27,6 +27,7 @@ class Counts:
         self._by_length = by_length
         self._order = form.order if by_length else range(len(form.nodes))
         self._rows: dict[int, list[int]] = {}
+        self._lengths: dict[int, list[float]] = {}
         self._ways_of: dict[tuple[int, int], list[tuple[Alternative, int, int, int]]] = {}
 
     def row(self, measure: int) -> list[int]:
@@ -57,6 +58,20 @@ class Counts:
             for mx, my in measures:
                 if number := rows[mx][a.x] * rows[my][a.y]:
                     yield a, mx, my, number
+
+    def lengths(self, depth: int) -> list[float]:
+        """The mean length of each node's derivations within a depth; 0 where it has none."""
+        self.row(depth)
+        for d in range(len(self._lengths), depth + 1):
+            row = [0.0] * (len(self._form.nodes) + 1)
+            lengths = {**self._lengths, d: row}
+            for node in self._order:
+                row[node] = sum(
+                    number / self._rows[d][node] * (a.size + lengths[below][a.x] + lengths[below][a.y])
+                    for a, below, _, number in self._ways(node, d, self._rows)
+                )
+            self._lengths[d] = row
+        return self._lengths[depth]
 
     def unrank(
         self, measure: int, r: int, listing: "Callable[[int, int], Listing | None] | None" = None

@@ -37,6 +37,11 @@ def count_derivations(grammar: Grammar, depth: int) -> int:
     return _by_depth(grammar).row(_whole("depth", depth))[0]
 
 
+def mean_length(grammar: Grammar, depth: int) -> float:
+    """Of the strings of all derivation trees of at most this depth."""
+    return _by_depth(grammar).lengths(_whole("depth", depth))[0]
+
+
 def ends_before(grammar: Grammar, depth: int) -> bool:
     """Whether no derivation is as deep as this, or deeper. Nonterminals that nest in themselves give trees of
     more depths than there are nonterminals."""

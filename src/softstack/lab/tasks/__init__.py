@@ -9,6 +9,7 @@ every task.
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import count
+from statistics import fmean
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from softstack.errors import BadInput, unknown
 from softstack.formal.grammar import Grammar
 from softstack.formal.running import Live
-from softstack.formal.sampling import count_derivations, ends_before, sample_derivations
+from softstack.formal.sampling import count_derivations, ends_before, mean_length, sample_derivations
 from softstack.formal.transducer import Transducer
 from softstack.lab.tasks import collection, prediction
 from softstack.lab.tasks.agreement import Agreement
@@ -258,24 +259,21 @@ def longer(task: Task, rng: np.random.Generator, n: int, factor: int) -> list[Ex
     grammar = getattr(task, "grammar", None)
     if grammar is None:
         return of_length(task, rng, n, factor * task.length("train"))
-    depth = _depth(grammar, factor * _mean_length(task.sample(np.random.default_rng(0), 500, "train")))
+    trained_on = task.sample(np.random.default_rng(0), 500, "train")
+    depth = _depth(grammar, factor * fmean(map(len, trained_on)))
     return [task.example(word) for word in sample_derivations(grammar, rng, n, depth)]
 
 
 @cache
 def _depth(grammar: Grammar, length: float) -> int:
     """The depth whose strings are nearest to this length, on average."""
-    rng, means = np.random.default_rng(0), {}
+    means = {}
     for depth in count(2):
         if count_derivations(grammar, depth):
-            means[depth] = _mean_length(sample_derivations(grammar, rng, 100, depth))
+            means[depth] = mean_length(grammar, depth)
             if means[depth] > length or ends_before(grammar, depth):
                 return min(means, key=lambda depth: abs(means[depth] - length))
     raise AssertionError("unreachable")
-
-
-def _mean_length(words: Sequence[Sequence[str]]) -> float:
-    return sum(map(len, words)) / len(words)
 
 
 def machine_of(task: Task) -> Transducer | None:
