@@ -25,19 +25,22 @@ from softstack.lab.training.population import Population
 WARM = 0.3  # seconds: Python launches the same kernels in half of the time once it has done so for a while
 
 
-def clock(run: Callable[..., Any], *arguments: Any, repeats: int = 20) -> float:
-    """Seconds on the device: the median of so many repeats, or of as many as WARM has room for, after as long
-    to warm up."""
+def clock(run: Callable[..., Any], *arguments: Any, repeats: int = 20, alone: bool = False) -> float:
+    """Seconds on the device: the median of so many calls, or of as many as WARM has room for, after as long
+    to warm up. Calls follow each other as a training's steps do; `alone` waits for the device after each."""
 
     def timed(least: int) -> list[float]:
         times: list[float] = []
         while len(times) < least or sum(times) < WARM:
-            began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            began.record()
-            run(*arguments)
-            ended.record()
+            events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(least)]
+            for began, ended in events:
+                began.record()
+                run(*arguments)
+                ended.record()
+                if alone:
+                    torch.cuda.synchronize()
             torch.cuda.synchronize()
-            times.append(began.elapsed_time(ended) / 1e3)
+            times += [began.elapsed_time(ended) / 1e3 for began, ended in events]
         return times
 
     timed(3)
@@ -65,6 +68,7 @@ def scans(B: int, m: int, T: int, peer: Peer | None) -> Iterator[Timing]:
     inputs, case = on_device(B, T, m), f"scan, B={B}, m={m}"
     agree(case, both_ways(fused, inputs), both_ways(vectorised, inputs))
     yield Timing(case, T, "fused", clock(both_ways, fused, inputs))
+    yield Timing(case, T, "fused, waiting after each call", clock(both_ways, fused, inputs, alone=True))
     yield Timing(case, T, "vectorised", clock(both_ways, vectorised, inputs, repeats=3))
 
 
