@@ -280,7 +280,7 @@ def test_a_machine_in_parts_has_a_bound():
         (START, "a", tops): Row(Act(3, (tops[0], k % 40), True, True), "x", True, START)
         for k, tops in enumerate(windows)
     }
-    with pytest.raises(BadInput, match="in parts of 1/4 would have more than 20,000 rules"):
+    with pytest.raises(BadInput, match="in parts of 1/4 would have more than 2,000 rules"):
         machine_in_parts(table, 4)
 
 
