@@ -1,11 +1,13 @@
 """How the recipe of `softstack solve` was settled: variants of it, on seeds that no result uses.
 
     python benchmarks/settle.py --out settled.jsonl [--processes 2] [--only parenthesis ...]
+    python benchmarks/settle.py --choices settled.jsonl ... --out results/study/choices.json
 
 A network is judged by strings of one and a half times the training length, which are longer than what it
 trains on and shorter than what it is tested on. Test strings are not looked at. One line of JSON for each
-variant: every network's dev loss at each eighth of the training, and its accuracy on those strings. Takes a
-GPU if there is one.
+variant and four trials: every network's dev loss at each eighth of the training, and its accuracy on those
+strings. Takes a GPU if there is one. The second command tells how often the network that would have been
+chosen is right, for each variant and for trials of which every second restart is of another variant.
 """
 
 import argparse
@@ -20,6 +22,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 SEEDS = range(1000, 1100)  # of which no result uses any
 BLOCK = 4  # trials that train together
+SOLVED = 0.995
 HARD = ("reversal", "parenthesis", "formula", "agreement")
 EASY = ("selective_reversal", "xor", "delayed_xor")
 LINEAR = ("reversal", "delayed_xor", "parenthesis", "formula")
@@ -100,9 +103,62 @@ def settled(job: tuple[str, dict[str, Any], list[int]]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+Trial = tuple[
+    list[list[float]], list[float]
+]  # dev losses (8, restarts) along the training, accuracies at its end
+SCHEDULES = {"none dropped": (), "after 1/2 and 3/4": (4, 6), "after 1/4 and 1/2": (2, 4)}  # eighths
+MIXED = ("noise 0.3", "noise 0.3, resets 0.25")
+
+
+def chosen(losses: list[list[float]], eighths: tuple[int, ...]) -> int:
+    """The restart of the lowest dev loss, if the worse half is dropped at these moments."""
+    left = list(range(len(losses[0])))
+    for eighth in eighths:
+        left = sorted(left, key=lambda k: losses[eighth - 1][k])[: len(left) // 2]
+    return min(left, key=lambda k: losses[-1][k])
+
+
+def every_second(one: Trial, other: Trial) -> Trial:
+    """A trial whose restarts of odd number are the other's."""
+
+    def mixed(a: list[float], b: list[float]) -> list[float]:
+        return [(a, b)[k % 2][k] for k in range(len(a))]
+
+    return [mixed(a, b) for a, b in zip(one[0], other[0], strict=True)], mixed(one[1], other[1])
+
+
+def choices(files: list[Path]) -> list[dict[str, Any]]:
+    """How many trials are right, by network, variant and schedule of dropping."""
+    trials: dict[tuple[str, str, str], dict[int, Trial]] = {}
+    for line in (json.loads(text) for file in files for text in file.read_text().splitlines()):
+        of_variant = trials.setdefault((line["task"], line.get("controller", "lstm"), line["variant"]), {})
+        for k, seed in enumerate(line["seeds"]):
+            part = slice(k * line["restarts"], (k + 1) * line["restarts"])
+            of_variant[seed] = [row[part] for row in line["losses"]], line["held_out"][part]
+    listed = {key: list(of_seeds.values()) for key, of_seeds in trials.items()}
+    for task, controller, variant in list(trials):
+        one, other = (trials.get((task, controller, name)) for name in MIXED)
+        if variant == MIXED[0] and one and other:
+            pairs = [pair for seed in one for pair in ((one[seed], other[seed]), (other[seed], one[seed]))]
+            listed[task, controller, " | ".join(MIXED)] = [every_second(*pair) for pair in pairs]
+    return [
+        {
+            "task": task, "controller": controller, "variant": variant, "trials": len(of_variant),
+            "networks": sum(len(right) for _, right in of_variant),
+            "single": sum(a >= SOLVED for _, right in of_variant for a in right),
+            **{
+                name: sum(right[chosen(losses, eighths)] >= SOLVED for losses, right in of_variant)
+                for name, eighths in SCHEDULES.items()
+            },
+        }
+        for (task, controller, variant), of_variant in sorted(listed.items())
+    ]  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--choices", type=Path, nargs="+", help="what this script wrote")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--only", nargs="*", default=[], help="tasks")
     parser.add_argument("--controllers", nargs="*", default=[])
@@ -110,6 +166,10 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=30_000)
     parser.add_argument("--trials", type=int, default=BLOCK)
     arguments = parser.parse_args()
+    if arguments.choices:
+        rows = ",\n".join(map(json.dumps, choices(arguments.choices)))
+        arguments.out.write_text(f"[\n{rows}\n]\n")
+        return
     jobs = [job for job in cells() if not arguments.only or job[1]["task"] in arguments.only]
     jobs = [
         (variant, fields)

@@ -255,21 +255,28 @@ def solved_whole() -> str:
     return solved.markdown(rows, meta)
 
 
-def solved_in_halves() -> str:
-    """The machines that are read off networks since strengths may be multiples of a half."""
-    content = json.loads((RESULTS / "solved" / "halves.json").read_text())
-    lines = ["| task | network | solved | machine is the task's |", "| --- | --- | --- | --- |"]
-    for row in content["rows"]:
-        wins = [trial for trial in row["trials"] if trial["test"] >= solved.SOLVED]
-        same = sum(map(solved.same_machine, wins))
-        network = names.network(row["controller"], buffered=False)
-        shares = f"{len(wins)} of {len(row['trials'])} | {same} of {len(wins)}"
-        lines.append(f"| {row['task']} | {network} | {shares} |")
-    seeds = ", ".join(str(trial["seed"]) for trial in content["rows"][0]["trials"])
-    return "\n".join(lines) + (
-        f"\n\nTrained on {content['device']} at commit {content['trained']}, seeds {seeds}, and measured at "
-        f"commit {content['measured']}."
-    )
+def solved_by_choices() -> str:
+    """What settled how often restarts lose their state, and when they are dropped."""
+    rows = json.loads((RESULTS / "study" / "choices.json").read_text())
+    networks = list(dict.fromkeys((row["controller"], row["task"]) for row in rows))
+    titles = [f"{names.network(controller, buffered=False)}, {task}" for controller, task in networks]
+    lines = [f"| | {' | '.join(titles)} |", "| --- " * (1 + len(titles)) + "|"]
+    cells = {
+        (row["variant"], row["controller"], row["task"]): (
+            f"{row['after 1/4 and 1/2']} of {row['trials']} ({100 * row['single'] / row['networks']:.0f} %)"
+        )
+        for row in rows
+    }
+    for variant in dict.fromkeys(row["variant"] for row in rows):
+        shares = (cells.get((variant, *network), "") for network in networks)
+        lines.append(f"| {variant.replace(' | ', '; every second: ')} | {' | '.join(shares)} |")
+    text = "\n".join(lines)
+    sums = [
+        f"{sum(row[name] for row in rows)} if {name.replace('after', 'half are dropped after')}"
+        for name in ("none dropped", "after 1/2 and 3/4", "after 1/4 and 1/2")
+    ]
+    total = sum(row["trials"] for row in rows)
+    return f"{text}\n\nOf these {total} trials {', '.join(sums[:-1])} and {sums[-1]} are right."
 
 
 def trainings() -> dict[str, dict[str, list[float]]]:
@@ -411,7 +418,7 @@ PAGES = {
     "docs/suite.md": {"suite": suite_whole},
     "docs/solved.md": {
         "solved": solved_whole,
-        "halves": solved_in_halves,
+        "choices": solved_by_choices,
         "again": solved_again,
         "study": study,
         "mechanism": mechanism,
