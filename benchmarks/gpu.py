@@ -69,8 +69,6 @@ def scans(B: int, m: int, T: int, peer: Peer | None) -> Iterator[Timing]:
     agree(case, both_ways(fused, inputs), both_ways(vectorised, inputs))
     yield Timing(case, T, "fused", clock(both_ways, fused, inputs))
     yield Timing(case, T, "fused, waiting after each call", clock(both_ways, fused, inputs, alone=True))
-    with torch.autograd.set_multithreading_enabled(False):
-        yield Timing(case, T, "fused, backward in the calling thread", clock(both_ways, fused, inputs))
     yield Timing(case, T, "vectorised", clock(both_ways, vectorised, inputs, repeats=3))
 
 
