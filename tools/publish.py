@@ -276,8 +276,8 @@ def solved_by_choices() -> str:
         for name in ("trials", "none dropped", "after 1/2 and 3/4", "after 1/4 and 1/2")
     )
     return "\n".join(lines) + (
-        f"\n\nRestarts are dropped after 1/4 and 1/2 of the steps here: {early} of {total} trials are right. With "
-        f"drops after 1/2 and 3/4 it is {late}, and {none} if none is dropped."
+        f"\n\nRestarts are dropped after 1/4 and 1/2 of the steps here: {early} of {total} trials are right. "
+        f"With drops after 1/2 and 3/4 it is {late}, and {none} if none is dropped."
     )
 
 
