@@ -37,7 +37,7 @@ from softstack.lab.runs import store
 from softstack.lab.tasks import Task
 from softstack.lab.training.conditions import Condition
 from softstack.lab.training.recipes import Row
-from softstack.words import counted
+from softstack.words import counted, of_seeds
 
 Line = dict[str, Any]
 Word = tuple[str, ...]
@@ -270,10 +270,9 @@ def verdict(rows: Sequence[Line]) -> str:
 
 
 def stamp(meta: Line) -> str:
-    seeds = meta["seeds"]
     return (
         f"Trained by `softstack solve` at commit {meta['commit']}, softstack {meta['softstack']}, on "
-        f"{meta['device']}, seeds {seeds[0]} to {seeds[-1]}."
+        f"{meta['device']}, {of_seeds(meta['seeds'])}."
     )
 
 
