@@ -2,8 +2,8 @@
 a plugin (lab/plugins.py).
 
 Nothing else knows the tasks by name. What a task may have but need not is asked for by `of_length`,
-`machine_of`, `metrics_of`, `bounds_of`, `source_of`, `version_of` and `page_of`, which have an answer for
-every task.
+`machine_of`, `metrics_of`, `bounds_of`, `source_of`, `title_of`, `version_of` and `page_of`, which have an
+answer for every task.
 """
 
 from collections.abc import Callable, Sequence
@@ -56,6 +56,7 @@ class Task(Protocol):
         metrics                  how its paper scores networks: names in METRICS
         surprisals(strings)      the nats that the source of the strings needs for each: -log p(string)
         source                   the paper that it comes from
+        title                    what it is called in pages, where that is not its name in words
         repeats                  True where there are too few strings for test strings that are all distinct
         examples(rng, n, split)  the examples of a split, where its strings are not drawn: all, or n of them
         sizes                    how many strings its splits have, as fields of a Condition, where it has few
@@ -301,6 +302,12 @@ def source_of(task: Task) -> str:
     """The paper that a task comes from; "" where it does not say."""
     source: str = getattr(task, "source", "")
     return source
+
+
+def title_of(name: str) -> str:
+    """What the task of a name is called; "" where it does not say."""
+    title: str = getattr(TASKS.get(name), "title", "")
+    return title
 
 
 def version_of(task: Task) -> int:
