@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from softstack.errors import BadInput, unknown
+from softstack.formal.beginnings import beginning
 from softstack.formal.grammar import Grammar
 from softstack.formal.running import Live
 from softstack.formal.sampling import count_derivations, ends_before, sample_derivations
@@ -198,7 +199,8 @@ class Typed(NamedTuple):
 def typed(task: Task, symbols: tuple[str, ...]) -> Typed:
     """The example of any string. The task's machine, if it has one, knows where a string leaves its language:
     nothing is scored from there on, and if the network was asked for the symbol with which it does, the right
-    answer is what the machine says. The padding symbol may always follow."""
+    answer is what the machine says. So does the grammar whose next symbols are asked for, but it leaves the
+    answer open. The padding symbol may always follow."""
     example = task.example(symbols)
     said = _said(task, example.input)
     read = len(said)
@@ -225,7 +227,10 @@ def _said(task: Task, symbols: Sequence[str]) -> list[tuple[str, ...]]:
     """What a task's machine writes at each symbol, as far as it reads; nothing at all if there is none."""
     machine = machine_of(task)
     if machine is None:
-        return [()] * len(symbols)
+        grammar: Grammar | None = getattr(task, "grammar", None)
+        if grammar is None or (getattr(task, "page", None) or {}).get("kind") != "next":
+            return [()] * len(symbols)
+        return [("",)] * beginning(grammar, symbols)
     live, said = Live(machine), list[tuple[str, ...]]()
     live.settle()
     for symbol in symbols:
