@@ -1,9 +1,11 @@
 """The command line, as a person uses it: what it prints, writes and refuses."""
 
+import errno
 import json
 import os
 import subprocess
 import sys
+import tempfile
 from importlib import import_module
 from pathlib import Path
 
@@ -252,18 +254,29 @@ def test_a_bad_file_is_refused_with_its_line(softstack, trained):
         softstack("evaluate", trained, "--data", "bad.tsv"),
         "bad.tsv, line 2: expected input symbols, one tab",
     )
-    refused(softstack("evaluate", trained, "--data", "none.tsv"), "none.tsv: no such file or directory")
+    missing = softstack("evaluate", trained, "--data", "none.tsv")
+    assert missing == (2, "", "softstack: none.tsv: no such file or directory\n")
 
 
-def test_an_output_that_cannot_be_written(softstack, trained):
-    refused(
-        softstack("trace", trained, "1 0", "--out", "/proc/none/x.png"),
-        "/proc/none",
-        "nothing already on disk was changed",
-    )
+def test_a_machine_that_is_not_there_is_named(softstack):
+    for name in ("mine.pdt", "runs/reversal/seed-0"):
+        for result in (softstack("equal", "reversal", name), softstack("draw", name)):
+            refused(result, f"{name}: no such file or directory")
+    refused(softstack("equal", "revresal", "xor"), "unknown machine 'revresal': did you mean 'reversal'?")
+
+
+def test_an_output_that_cannot_be_written(softstack, trained, monkeypatch):
+    refused(softstack("trace", trained, "1 0", "--out", "/proc/none/x.png"), "/proc/none")
     Path("file").write_text("mine")
     refused(softstack("train", "xor", "--out", "file/runs", *SMALL), "file")
     assert Path("file").read_text() == "mine"
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "mkstemp", full)
+    said = "softstack: no space left on device; nothing already on disk was changed"
+    refused(softstack("trace", trained, "1 0"), said)
 
 
 def test_the_installed_command_is_quiet_off_a_terminal(tmp_path):

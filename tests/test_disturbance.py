@@ -1,6 +1,7 @@
 """Resets and noise: what they are, by a loop written out; that kernels do the same; and when they happen."""
 
 import os
+import warnings
 
 import pytest
 import torch
@@ -163,7 +164,16 @@ def test_what_is_drawn():
 
 
 def test_a_controller_without_a_state_has_nothing_to_lose():
-    net = network(controller="linear")
+    for kind in (ss.StackRNN, ss.BufferedStackRNN):
+        with pytest.warns(UserWarning, match="do nothing for a controller without a state; got") as warned:
+            kind(3, memory_size=2, output_size=2, controller="linear", state_reset=0.5)
+        assert len(warned) == 1 and warned[0].filename == __file__  # the caller's line
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ss.StackRNN(3, memory_size=2, controller="linear")
+        ss.StackRNN(3, hidden_size=4, memory_size=2, controller="rnn", state_reset=0.5)
+    with pytest.warns(UserWarning, match="do nothing"):
+        net = network(controller="linear")
     x = torch.randn(2, 4, 3, **DOUBLE)
     assert_close(net(x)[0], net.eval()(x)[0])
     with pytest.raises(BadInput, match="no state to disturb"):

@@ -156,3 +156,11 @@ def test_pages_fit_a_phone_and_a_desk(browser, built):
             assert all(needed <= there for needed, there in blocks), (name, width)
             assert blocks or name.stem != "paper"
         page.close()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT / "docs")) for page in PAGES])
+def test_what_a_page_includes_is_linked_for_those_who_read_it_elsewhere(page):
+    """GitHub shows the name of an included file and none of it."""
+    text = page.read_text(encoding="utf-8")
+    for file in re.findall(r"^```\{literalinclude\} (\S+)$", text, re.MULTILINE):
+        assert f"]({file})" in text, file

@@ -9,6 +9,7 @@ import pytest
 from softstack.errors import BadInput
 from softstack.formal.running import transduced
 from softstack.lab import tasks
+from softstack.lab.reports import names
 from softstack.lab.tasks import TASKS
 from softstack.lab.tasks.arithmetic import value
 
@@ -245,3 +246,10 @@ def test_which_tasks_have_no_machine():
 
 def test_every_task_says_where_it_comes_from():
     assert all(tasks.source_of(task) for task in TASKS.values())
+
+
+def test_tasks_are_called_as_they_are_written():
+    counting = [names.task(name) for name in ("anbn", "anbncndn", "anb2n", "anbmcnm")]
+    assert counting == ["aⁿbⁿ", "aⁿbⁿcⁿdⁿ", "aⁿb²ⁿ", "aⁿbᵐcⁿ⁺ᵐ"]
+    others = [names.task(name) for name in ("delayed_xor", "svo_to_sov", "mine_of_a_plugin")]
+    assert others == ["Delayed XOR", "SVO to SOV", "Mine of a plugin"]

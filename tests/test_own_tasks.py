@@ -126,6 +126,13 @@ def test_all_strings_are_tested_where_there_are_few(softstack):
     assert sorted(len(example.input) for example in strings) == list(range(2, 20, 2))
 
 
+def test_one_string_without_anything_to_predict_is_not_taken_for_all():
+    """Of five strings one, x, has no next symbol, and it is the first that is drawn here."""
+    grammar = Grammar.parse("S -> constructor S toString | x")
+    task = prediction.of_grammar(prediction.text_of(grammar, (), 6, 7))
+    assert len(task.sample(np.random.default_rng(0), 1, "train")[0]) > 1
+
+
 def test_strings_without_anything_to_predict_are_left_out():
     text = prediction.text_of(Grammar.parse("S -> S S | ( S ) | ε"), (")",), 4, 4)
     words = prediction.of_grammar(text).sample(np.random.default_rng(0), 200, "train")

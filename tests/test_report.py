@@ -13,13 +13,14 @@ import torch
 
 from softstack import buffered, networks
 from softstack.lab import tasks
+from softstack.lab.explain import solved
 from softstack.lab.explain.diagnosis import accuracy_at
-from softstack.lab.reports import distributions, table_page
+from softstack.lab.reports import distributions, suite, table_page
 from softstack.lab.reports import table1 as report
 from softstack.lab.runs import store
 from softstack.lab.sweeps.jobs import train_missing
 from softstack.lab.training.conditions import TABLE_1, Condition
-from softstack.words import counted
+from softstack.words import counted, of_seeds
 
 ROOT = Path(__file__).parent.parent
 rng = np.random.default_rng
@@ -122,6 +123,14 @@ def test_docstring_examples_run(module):
 )
 def test_one_is_not_several(words, text):
     assert counted(*words) == text
+
+
+def test_one_seed_is_not_several():
+    assert of_seeds([3]) == "seed 3"
+    assert of_seeds(range(10)) == "seeds 0 to 9"
+    meta = {"seeds": [0], "commit": "", "softstack": "", "device": "cpu"}
+    assert suite.stamp(meta).endswith("on cpu, seed 0.")
+    assert solved.stamp(meta).endswith("on cpu, seed 0.")
 
 
 def test_the_papers_figures_are_likely_if_they_are_drawn_from_ours_and_not_if_they_are_not():

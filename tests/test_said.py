@@ -28,6 +28,14 @@ def test_training_what_is_there_says_so(softstack):
     assert "nothing was trained: 3 trials were" in softstack("train", "xor", *SMALL, "--trials", "3")[2]
 
 
+def test_resets_of_a_controller_without_a_state_are_named(softstack):
+    code, _, err = softstack("train", "xor", *SMALL, "--state-reset", "0.5")
+    sentence = "state_reset and hidden_noise do nothing for a controller without a state, such as linear"
+    assert (code, err) == (0, f"softstack: {sentence}\n")
+    small = [*SIZES, "--max-epochs", "1"]
+    assert softstack("train", "xor", *small, "--controller", "rnn", "--state-reset", "0.5")[2] == ""
+
+
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_examples_in_the_help_are_whole_lines(command, softstack, monkeypatch):
     """At 80 columns too, so that they can be pasted."""

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from softstack import buffers, checks, fit, fused, kernels
 from softstack.cell import Edit, StackCell, State
-from softstack.disturbance import Disturbance, Disturbances, Disturbed, of_call
+from softstack.disturbance import Disturbance, Disturbances, Disturbed, of_call, warn_without_state
 from softstack.errors import BadInput
 from softstack.memory import Batch, Memory, MemoryState, empty
 from softstack.memory.states import detached, full_precision, only_where, running
@@ -85,6 +85,7 @@ class BufferedStackRNN(Disturbed):
         )
         self.input_size, self.output_size = input_size, output_size
         self.hidden_size, self.memory_size = self.cell.hidden_size, self.cell.memory_size
+        warn_without_state(state_reset, hidden_noise, self.cell.core.init((), self.cell.any_weight))
 
     @property
     def cells(self) -> list[StackCell]:

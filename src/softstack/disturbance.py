@@ -6,6 +6,7 @@ measures it. All of it is drawn here, outside the loop over time, so that the re
 the same numbers.
 """
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -14,6 +15,8 @@ from torch import Tensor, nn
 
 from softstack.controllers import Hidden
 from softstack.errors import BadInput
+
+NO_STATE = "state_reset and hidden_noise do nothing for a controller without a state"
 
 
 class Disturbance(NamedTuple):
@@ -57,6 +60,16 @@ def check_rates(state_reset: float, hidden_noise: float) -> None:
         raise BadInput(f"state_reset is a probability, in [0, 1]; got {state_reset}")
     if not 0 <= hidden_noise < float("inf"):
         raise BadInput(f"hidden_noise must be a finite number of at least 0; got {hidden_noise}")
+
+
+def warn_without_state(state_reset: float, hidden_noise: float, h: Hidden) -> None:
+    """For whoever builds a network: nothing disturbs a controller whose state h is ()."""
+    if not h and (state_reset or hidden_noise):
+        warnings.warn(
+            f"{NO_STATE}; got state_reset={state_reset} and hidden_noise={hidden_noise}",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 class Disturbed(nn.Module):

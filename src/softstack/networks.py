@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from softstack import checks, fit, fused, kernels
 from softstack.cell import Edit, Edits, StackCell, State
-from softstack.disturbance import Disturbance, Disturbances, Disturbed, of_call
+from softstack.disturbance import Disturbance, Disturbances, Disturbed, of_call, warn_without_state
 from softstack.errors import BadInput
 from softstack.memory import Batch, Memory
 from softstack.memory.states import detached, only_where, running
@@ -111,6 +111,7 @@ class StackRNN(Disturbed):
             self.more_cells = nn.ModuleList(cells[1:])
         self.input_size, self.output_size = input_size, output_size
         self.hidden_size, self.memory_size = self.cell.hidden_size, self.cell.memory_size
+        warn_without_state(state_reset, hidden_noise, self.cell.core.init((), self.cell.any_weight))
 
     @property
     def cells(self) -> list[StackCell]:

@@ -1,5 +1,6 @@
 """Which commands there are, and where. A command's module, and torch, is imported when the command is run."""
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -100,6 +101,8 @@ WITH_WORKERS = (
     "figures",
 )  # these train in local workers, unless told otherwise
 
+WRITING = (errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors that only writing meets
+
 PLUGIN = "a file, FILE.py, with tasks, memories or controllers of your own; may be given several times"
 
 app = App(
@@ -183,7 +186,8 @@ def _sentence(error: Exception) -> str | None:
     if isinstance(error, OSError):
         reason = error.strerror or str(error)
         about = f"{error.filename}: " if error.filename else ""
-        return f"{about}{reason[:1].lower()}{reason[1:]}; nothing already on disk was changed"
+        unchanged = "; nothing already on disk was changed" if error.errno in WRITING else ""
+        return f"{about}{reason[:1].lower()}{reason[1:]}{unchanged}"
     if isinstance(error, ImportError):
         missing = error.__cause__ if isinstance(error.__cause__, ModuleNotFoundError) else error
         name = getattr(missing, "name", None) or ""

@@ -4,7 +4,7 @@ HTML file.
 forward.js     §2: the paper's controllers, memories and buffered networks; held to the reference by the tests
 played.js      runs that were recorded, of any memory and controller
 tasks.js       §4: targets of typed strings, and fresh strings of a length
-pdt.js         §3: pushdown transducers
+pdt.js         §3: pushdown transducers; beginnings.js how far a string is the beginning of a grammar's word
 draw.js        colours, elements, a chart; heat.js the whole run
 memory.js      what a memory holds; buffer.js a buffered network's output buffer
 controller.js  what a controller says; tape.js the input and what is said of it
@@ -30,8 +30,8 @@ from string import Template
 from typing import Any
 
 SCRIPTS = (
-    "forward.js", "played.js", "tasks.js", "pdt.js", "draw.js", "heat.js", "memory.js", "buffer.js",
-    "controller.js", "tape.js", "panel.js", "measure.js", "gallery.js", "page.js",
+    "forward.js", "played.js", "tasks.js", "pdt.js", "beginnings.js", "draw.js", "heat.js", "memory.js",
+    "buffer.js", "controller.js", "tape.js", "panel.js", "measure.js", "gallery.js", "page.js",
 )  # fmt: skip
 
 PLAY = (  # those of `softstack play`

@@ -26,7 +26,7 @@ function measureAccuracy(place, shown, seed, stopped, done) {
     const fresh = Array.from({ length: STRINGS_OF_A_SIZE }, () => sample(task, random, size));
     const strings = fresh.filter(Boolean);
     shown.forEach(({ network, task }, n) => {
-      const scores = strings.map((symbols) => scored(network, task, example(task, symbols)));
+      const scores = strings.map((symbols) => scored(network, task, exampleOfWord(task, symbols)));
       const sum = (of) => scores.reduce((total, score) => total + of(score), 0),
         total = sum((score) => score.scored);
       const length = strings.reduce((total, symbols) => total + symbols.length, 0) / strings.length;

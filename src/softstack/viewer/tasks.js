@@ -82,9 +82,15 @@ const KINDS = {
 // A task's example for symbols: targets are null where nothing is scored, or where the page knows none; `left`
 // is the place of the symbol with which the string leaves the task's language, null where it does not.
 function example(task, symbols) {
-  if (KINDS[task.kind]) return withinLanguage(task, KINDS[task.kind].example(task, symbols));
+  const whole = exampleOfWord(task, symbols);
+  return KINDS[task.kind] ? withinLanguage(task, whole) : { ...whole, left: null };
+}
+
+// The same for a string that is known not to leave the language.
+function exampleOfWord(task, symbols) {
+  if (KINDS[task.kind]) return KINDS[task.kind].example(task, symbols);
   const [input, target] = stored(task, symbols) ?? unknown(withEnding(task, symbols));
-  return { input, target, left: null };
+  return { input, target };
 }
 
 const unknown = (symbols) => [symbols, symbols.map(() => null)];
@@ -101,12 +107,12 @@ function withEnding({ ending }, symbols) {
 
 // The task's machine, if it has one, knows where a string leaves its language: nothing is scored from there on,
 // and if the network was asked for the symbol with which it does, the right answer is what the machine says.
-// The padding symbol may always follow.
+// So does the grammar whose next symbols are asked for, but it leaves the answer open. The padding symbol may
+// always follow.
 function withinLanguage(task, { input, target }) {
-  const path = task.pdt ? configurations(task.pdt, input) : null,
-    read = path ? path.length - 1 : input.length;
+  const said = saidAsFarAsRead(task, input),
+    read = said.length;
   if (input.slice(read).every((symbol) => symbol === task.padding)) return { input, target, left: null };
-  const said = path.slice(1).map((here) => here.written);
   if (said.some((written) => written.length !== 1)) return { input, target, left: read };
   const scored = target.map((symbol, j) => (j < read ? symbol : null));
   if (read && scored[read - 1] === input[read]) {
@@ -114,6 +120,16 @@ function withinLanguage(task, { input, target }) {
     scored[read - 1] = task.outputs.includes(right) ? right : null;
   }
   return { input, target: scored, left: read };
+}
+
+// What is known to be right at each symbol, as far as the machine or the grammar reads.
+function saidAsFarAsRead(task, input) {
+  if (task.pdt)
+    return configurations(task.pdt, input)
+      .slice(1)
+      .map((here) => here.written);
+  if (task.kind === "next" && task.grammar) return Array(beginning(task.grammar, input)).fill([""]);
+  return input.map(() => []);
 }
 
 const same = (some, others) => JSON.stringify(some) === JSON.stringify(others);

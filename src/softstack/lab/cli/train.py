@@ -14,7 +14,7 @@ from softstack.lab.cli.screen import say
 from softstack.lab.runs import disk, store
 from softstack.lab.sweeps.jobs import train_missing
 from softstack.lab.tasks import sources
-from softstack.lab.training.conditions import Condition
+from softstack.lab.training.conditions import Condition, idle
 from softstack.words import counted
 
 MOST_BYTES = 1 << 20  # of a configuration
@@ -113,6 +113,8 @@ def train(
             say(note)
         settings = source.completed(settings)
     condition = Condition.from_dict(settings, str(config) if config else "the command")
+    if sentence := idle(condition):
+        say(sentence)
     trial_seeds = seeds(seed, at_least_one("--trials", trials))
     trained = train_missing(out, [condition], trial_seeds, "inline", say=say)
     if not trained:

@@ -26,6 +26,8 @@ def find(name: str) -> tuple[Transducer, str]:
     if not path.is_file():
         if name in tasks.TASKS:
             raise BadInput(f"the task {name!r} has no machine: name a file with a pushdown transducer")
+        if path.suffix or path.parent != Path():
+            raise BadInput(f"{name}: no such file or directory; give a pushdown transducer's file, or a task")
         machines = [task for task in tasks.TASKS if tasks.machine_of(tasks.TASKS[task])]
         raise unknown("machine", name, [*machines, "a file with a pushdown transducer"])
     machine = sources.machine(path)

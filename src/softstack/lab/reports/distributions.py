@@ -136,11 +136,12 @@ def verdict(listed: Sequence[Row]) -> str:
     far, figures = unlikely(listed), sum(len(row["probability"]) for row in listed)
     trials = counted(len(listed[0]["trials"]), "trial")
     said = (
-        f"With {trials} of ours in a row, {len(far)} of the paper's {figures} figures have a probability "
-        f"below {UNLIKELY}; if the paper's trials were drawn from ours, about {UNLIKELY * figures:.0f} would."
+        f"Suppose that the paper's ten trials of each row were drawn from our {trials}. Then {len(far)} of "
+        f"the paper's {figures} figures have a probability below {UNLIKELY}; chance alone would give about "
+        f"{UNLIKELY * figures:.0f}."
     )
     names = [f"{_named(row)}: {name.replace('_', ' ')} {row['paper'][name]:.1f}" for row, name in far]
-    return f"{said} They are: {'; '.join(names)}." if names else said
+    return f"{said} The unlikely ones: {'; '.join(names)}." if names else said
 
 
 def _named(row: Row) -> str:

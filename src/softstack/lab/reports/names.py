@@ -2,17 +2,20 @@
 
 import re
 
+from softstack.lab import tasks
+
 FILES = {"data-": "data", "grammar-": "grammar", "pdt-": "machine"}
 OF_FILE = re.compile(rf"({'|'.join(FILES)})([0-9a-f]{{8}})[0-9a-f]*")
+INITIALS = ("xor", "cfl", "svo", "sov")
 SHORT = ("mlp", "rnn", "gru", "lstm")  # controllers that are called by their initials
 
 
 def task(name: str) -> str:
-    """Such as "Delayed XOR"; of a file, what it is and the beginning of its digest."""
+    """Such as "Delayed XOR" or "aⁿbⁿ"; of a file, what it is and the beginning of its digest."""
     if digest := OF_FILE.fullmatch(name):
         return f"Your {FILES[digest[1]]} ({digest[2]})"
-    words = name.replace("_", " ").replace("xor", "XOR")
-    return words[0].upper() + words[1:]
+    words = " ".join(word.upper() if word in INITIALS else word for word in name.split("_"))
+    return tasks.title_of(name) or words[0].upper() + words[1:]
 
 
 def controller(name: str) -> str:

@@ -21,7 +21,7 @@ from softstack.lab.reports.scores import FACTORS, trials
 from softstack.lab.runs import store
 from softstack.lab.training.conditions import Condition
 from softstack.lab.training.suite import Cell
-from softstack.words import counted
+from softstack.words import counted, of_seeds
 
 Row = dict[str, Any]
 SOLVED = 0.995  # a trial that scores this on strings twice as long has solved its task
@@ -178,10 +178,9 @@ def verdict(rows: Sequence[Row]) -> str:
 
 
 def stamp(meta: Row) -> str:
-    seeds = meta["seeds"]
     return (
         f"Trained by `softstack suite` at commit {meta['commit']}, softstack {meta['softstack']}, on "
-        f"{meta['device']}, seeds {seeds[0]} to {seeds[-1]}."
+        f"{meta['device']}, {of_seeds(meta['seeds'])}."
     )
 
 

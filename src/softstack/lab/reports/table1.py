@@ -18,7 +18,7 @@ from typing import Any
 
 from softstack.lab.runs import store
 from softstack.lab.training.conditions import TABLE_1, Condition, corrected
-from softstack.words import counted
+from softstack.words import counted, of_seeds
 
 Row = dict[str, Any]
 STATISTICS = ("dev_min", "dev_median", "dev_max", "test_min", "test_median", "test_max")
@@ -150,11 +150,11 @@ def verdict(rows: Sequence[Row]) -> str:
 
 def stamp(meta: Row) -> str:
     """Where the numbers come from, in a sentence."""
-    seeds, cores, trials = meta["seeds"], counted(meta["cores"], "core"), counted(meta["trained"], "trial")
+    cores, trials = counted(meta["cores"], "core"), counted(meta["trained"], "trial")
     return (
         f"Trained by `softstack table` at commit {meta['commit']}, softstack {meta['softstack']}, "
         f"torch {meta['torch']}, Python {meta['python']}, on {meta['device']} ({cores}), "
-        f"seeds {seeds[0]} to {seeds[-1]}; the last call trained {trials} in "
+        f"{of_seeds(meta['seeds'])}; the last call trained {trials} in "
         f"{meta['seconds'] / 60:.1f} minutes, {meta['time']}."
     )
 

@@ -2,8 +2,8 @@
 a plugin (lab/plugins.py).
 
 Nothing else knows the tasks by name. What a task may have but need not is asked for by `of_length`,
-`machine_of`, `metrics_of`, `bounds_of`, `source_of`, `version_of` and `page_of`, which have an answer for
-every task.
+`machine_of`, `metrics_of`, `bounds_of`, `source_of`, `title_of`, `version_of` and `page_of`, which have an
+answer for every task.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from softstack.errors import BadInput, unknown
+from softstack.formal.beginnings import beginning
 from softstack.formal.grammar import Grammar
 from softstack.formal.running import Live
 from softstack.formal.sampling import count_derivations, ends_before, mean_length, sample_derivations
@@ -57,6 +58,7 @@ class Task(Protocol):
         metrics                  how its paper scores networks: names in METRICS
         surprisals(strings)      the nats that the source of the strings needs for each: -log p(string)
         source                   the paper that it comes from
+        title                    what it is called in pages, where that is not its name in words
         repeats                  True where there are too few strings for test strings that are all distinct
         examples(rng, n, split)  the examples of a split, where its strings are not drawn: all, or n of them
         sizes                    how many strings its splits have, as fields of a Condition, where it has few
@@ -198,7 +200,8 @@ class Typed(NamedTuple):
 def typed(task: Task, symbols: tuple[str, ...]) -> Typed:
     """The example of any string. The task's machine, if it has one, knows where a string leaves its language:
     nothing is scored from there on, and if the network was asked for the symbol with which it does, the right
-    answer is what the machine says. The padding symbol may always follow."""
+    answer is what the machine says. So does the grammar whose next symbols are asked for, but it leaves the
+    answer open. The padding symbol may always follow."""
     example = task.example(symbols)
     said = _said(task, example.input)
     read = len(said)
@@ -225,7 +228,10 @@ def _said(task: Task, symbols: Sequence[str]) -> list[tuple[str, ...]]:
     """What a task's machine writes at each symbol, as far as it reads; nothing at all if there is none."""
     machine = machine_of(task)
     if machine is None:
-        return [()] * len(symbols)
+        grammar: Grammar | None = getattr(task, "grammar", None)
+        if grammar is None or (getattr(task, "page", None) or {}).get("kind") != "next":
+            return [()] * len(symbols)
+        return [("",)] * beginning(grammar, symbols)
     live, said = Live(machine), list[tuple[str, ...]]()
     live.settle()
     for symbol in symbols:
@@ -299,6 +305,12 @@ def source_of(task: Task) -> str:
     """The paper that a task comes from; "" where it does not say."""
     source: str = getattr(task, "source", "")
     return source
+
+
+def title_of(name: str) -> str:
+    """What the task of a name is called; "" where it does not say."""
+    title: str = getattr(TASKS.get(name), "title", "")
+    return title
 
 
 def version_of(task: Task) -> int:

@@ -21,6 +21,7 @@ from softstack.formal.transducer import Transducer
 from softstack.lab.tasks.data import Example, Split
 
 LONGEST_TRAINED, LONGEST = 19, 60
+RAISED = str.maketrans("23nm+", "²³ⁿᵐ⁺")
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,15 @@ class Counting:
     loss = "sum"
     metrics = ("strings",)
     repeats = True  # there are 60 test strings of a^n b^n
+
+    @property
+    def title(self) -> str:
+        """As it is written: aⁿbᵐcⁿ⁺ᵐ."""
+        written = ""
+        for letter, *times in self.runs:
+            terms = [f"{k if k > 1 else ''}{name}" for k, name in zip(times, "nm", strict=True) if k]
+            written += letter + "+".join(terms).translate(RAISED)
+        return written
 
     @property
     def inputs(self) -> tuple[str, ...]:

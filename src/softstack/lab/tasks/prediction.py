@@ -112,7 +112,7 @@ class Prediction:
             words += [word for word in draw(self.grammar, rng, n, depth) if any(self.example(word).target)]
             if len(words) >= n:
                 break
-            if len(words) * 1000 < rounds * n:
+            if rounds * n >= 1000 and len(words) * 1000 < rounds * n:
                 raise BadInput(
                     f"hardly any string of {self.name} has one of {' '.join(self.outputs)} after another "
                     "symbol: predict other symbols, or give other depths"

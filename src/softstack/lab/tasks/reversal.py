@@ -7,6 +7,9 @@
 
     input    2 0 3 1 1 # # # # #
     target   _ _ _ _ _ 1 1 0 _ _
+
+The paper does not say how these are drawn. Here all symbols are equally likely, so a string may have none
+that is to be said: then nothing is scored in it.
 """
 
 from dataclasses import dataclass

@@ -14,6 +14,7 @@ from typing import Any
 
 from softstack.buffered import BufferedStackRNN
 from softstack.controllers import CONTROLLERS
+from softstack.disturbance import NO_STATE
 from softstack.errors import BadInput, unknown
 from softstack.lab import tasks
 from softstack.lab.training.losses import LOSSES
@@ -249,14 +250,24 @@ def build(condition: Condition, **kind: Any) -> Network:
         hidden_size=condition.hidden_size,
         memory=condition.memory,
         memory_size=condition.memory_size,
-        state_reset=condition.state_reset,
-        hidden_noise=condition.hidden_noise,
         **kind,
     )
-    if not condition.buffered:
-        return StackRNN(**arguments, num_layers=condition.num_layers)
-    steps = StepsPerSymbol(condition.steps_per_symbol)
-    return BufferedStackRNN(**arguments, steps=steps, discard_first=condition.discard_first)
+    network: Network
+    if condition.buffered:
+        steps = StepsPerSymbol(condition.steps_per_symbol)
+        network = BufferedStackRNN(**arguments, steps=steps, discard_first=condition.discard_first)
+    else:
+        network = StackRNN(**arguments, num_layers=condition.num_layers)
+    network.state_reset, network.hidden_noise = condition.state_reset, condition.hidden_noise
+    return network
+
+
+def idle(condition: Condition) -> str:
+    """What does nothing in a condition, in a sentence; else ""."""
+    if not (condition.state_reset or condition.hidden_noise):
+        return ""
+    cell = build(condition, device="meta").cell
+    return "" if cell.core.init((), cell.any_weight) else f"{NO_STATE}, such as {condition.controller}"
 
 
 @functools.cache
