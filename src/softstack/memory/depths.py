@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from softstack.memory.protocol import Batch, Contents
+from softstack.memory.protocol import Contents
+from softstack.memory.shapes import Device, Dtype, Sequences, batch_of
 
 
 class Depths(NamedTuple):
@@ -22,15 +23,8 @@ class Depths(NamedTuple):
     cells: Tensor  # (B, N, m + 1): [S; p]
 
 
-def no_depths(
-    size: int,
-    batch: Batch | int | None,
-    device: torch.device | str | None,
-    dtype: torch.dtype | None,
-) -> Depths:
-    """No cells yet, for an int B sequences, for None one."""
-    batch = () if batch is None else (batch,) if isinstance(batch, int) else batch
-    return Depths(torch.zeros(*batch, 0, size + 1, device=device, dtype=dtype))
+def no_depths(size: int, batch: Sequences, device: Device, dtype: Dtype) -> Depths:
+    return Depths(torch.zeros(*batch_of(batch), 0, size + 1, device=device, dtype=dtype))
 
 
 def whole(v: Tensor) -> Tensor:

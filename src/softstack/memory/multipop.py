@@ -24,7 +24,8 @@ from torch.nn.functional import pad
 
 from softstack import checks
 from softstack.memory.depths import Depths, mean_contents, no_depths, tops, whole
-from softstack.memory.protocol import Batch, Choice, Contents, Drawn, Head, Strength, Vector
+from softstack.memory.protocol import Choice, Contents, Drawn, Head, Strength, Vector
+from softstack.memory.shapes import Device, Dtype, Sequences
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,7 @@ class Multipop:
             "v": Vector(self.size),
         }
 
-    def init(
-        self,
-        batch: Batch | int | None = None,
-        *,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> Depths:
+    def init(self, batch: Sequences = None, *, device: Device = None, dtype: Dtype = None) -> Depths:
         return no_depths(self.size, batch, device, dtype)
 
     def step(self, state: Depths, instructions: Any) -> tuple[Depths, Tensor]:

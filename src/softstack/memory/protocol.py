@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from softstack.errors import BadInput
+from softstack.memory.shapes import Batch, Device, Dtype
 
-Batch = tuple[int, ...]  # (B,), or () for one sequence
 Drawn = Literal["pile", "line", "cells"]
 TAKEN = frozenset("xyrVshio")  # names that a trace has for its own, so that no head may be called so
 State = Any  # a NamedTuple of tensors, each with the batch axes first
@@ -169,13 +169,7 @@ class Memory(Protocol):
     def width(self) -> int:
         """Numbers in what it reads."""
 
-    def init(
-        self,
-        batch: Batch = (),
-        *,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> State:
+    def init(self, batch: Batch = (), *, device: Device = None, dtype: Dtype = None) -> State:
         """The state before the first step, for (B,) sequences or, with (), for one without a batch axis."""
 
     def step(self, state: State, instructions: Any) -> tuple[State, Tensor]:

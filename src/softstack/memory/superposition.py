@@ -20,7 +20,8 @@ from torch import Tensor
 
 from softstack import checks
 from softstack.memory.depths import Depths, mean_contents, no_depths, tops, whole
-from softstack.memory.protocol import Batch, Choice, Contents, Drawn, Head, Vector
+from softstack.memory.protocol import Choice, Contents, Drawn, Head, Vector
+from softstack.memory.shapes import Device, Dtype, Sequences
 
 
 @dataclass(frozen=True)
@@ -54,13 +55,7 @@ class Superposition:
         actions = ("push", "pop", "no-op") if self.noop else ("push", "pop")
         return {"action": Choice(actions), "v": Vector(self.size)}
 
-    def init(
-        self,
-        batch: Batch | int | None = None,
-        *,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> Depths:
+    def init(self, batch: Sequences = None, *, device: Device = None, dtype: Dtype = None) -> Depths:
         return no_depths(self.size, batch, device, dtype)
 
     def step(self, state: Depths, instructions: Any) -> tuple[Depths, Tensor]:
