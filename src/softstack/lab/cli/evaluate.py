@@ -2,12 +2,9 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from softstack.lab import tasks
-from softstack.lab.cli.options import opened
+from softstack.lab.cli.options import Json, opened
 from softstack.lab.runs import store
 from softstack.lab.tasks.data import Split, read_tsv
 from softstack.lab.tasks.metrics import METRICS
@@ -22,7 +19,7 @@ def evaluate(
     *,
     data: Path | None = None,
     split: Split = "test",
-    as_json: Annotated[bool, Parameter(name="--json")] = False,
+    as_json: Json = False,
 ) -> None:
     """Score a trained network, on a split of its own task or on a file of yours.
 

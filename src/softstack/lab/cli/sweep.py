@@ -4,12 +4,11 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
 from rich.table import Table
 
 from softstack.errors import BadInput, unknown
+from softstack.lab.cli.options import Json, Names
 from softstack.lab.cli.screen import say, show
 from softstack.lab.runs import sinks, store
 from softstack.lab.sweeps import jobs, progress, tally
@@ -17,8 +16,6 @@ from softstack.lab.sweeps import plans as sweeps
 from softstack.lab.sweeps import workers as clusters
 from softstack.lab.sweeps.workers import Engine
 from softstack.words import counted, shown
-
-Sinks = Annotated[list[str] | None, Parameter(consume_multiple=True)]
 
 
 def sweep(
@@ -33,9 +30,9 @@ def sweep(
     tls_key: Path | None = None,
     checkpoint: float = 30.0,
     stall: float = 600.0,
-    sink: Sinks = None,
+    sink: Names = None,
     dry_run: bool = False,
-    as_json: Annotated[bool, Parameter(name="--json")] = False,
+    as_json: Json = False,
 ) -> None:
     """Train every condition of a TOML file with every seed.
 
@@ -145,9 +142,7 @@ def _dry_run(root: Path, plan: sweeps.Sweep, engine: Engine) -> None:
             print(cluster.job_script(), end="")
 
 
-def status(
-    root: Path = Path("runs"), /, *, as_json: Annotated[bool, Parameter(name="--json")] = False
-) -> None:
+def status(root: Path = Path("runs"), /, *, as_json: Json = False) -> None:
     """How far the sweeps under a directory are: done, running, failed, rate and time left.
 
     softstack status runs/mine

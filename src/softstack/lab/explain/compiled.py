@@ -93,5 +93,5 @@ def save(root: Path, machine: Transducer, trial: Trial) -> Path:
         if any(not torch.equal(there[name], weight) for name, weight in trial.weights.items()):
             raise BadInput(f"{path} holds another network of the same sizes: give another --out")
     path = store.save(root, trial)
-    store.write(path / "machine.pdt", str(machine).encode() + b"\n")
+    store.write(path / "machine.pdt", f"{machine}\n")
     return path

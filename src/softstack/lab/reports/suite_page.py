@@ -153,4 +153,4 @@ def _plain(text: str) -> str:
 
 
 def write(out: Path, rows: Sequence[Row], meta: Row, notes: str = "") -> None:
-    store.write(out / "suite.html", page(rows, meta, notes).encode())
+    store.write(out / "suite.html", page(rows, meta, notes))
