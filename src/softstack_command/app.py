@@ -91,14 +91,7 @@ COMMANDS = {  # where it is, and the first line of its docstring
         "Time the kernels beside the reference and beside a loop written as the equations read.",
     ),
 }
-WITH_WORKERS = (
-    "sweep",
-    "table",
-    "solve",
-    "suite",
-    "transducers",
-    "figures",
-)  # these train in local workers, unless told otherwise
+WITH_WORKERS = ("sweep", "table", "solve", "suite", "transducers", "figures")  # unless told otherwise
 
 PLUGIN = "a file, FILE.py, with tasks, memories or controllers of your own; may be given several times"
 

@@ -3,14 +3,14 @@
 Strings are independent and the symbols of one string are not, so every interval is over strings.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from softstack.buffered import BufferedState
+from softstack.buffered import BufferedStackRNN, BufferedState
 from softstack.cell import Edit
 from softstack.formal.running import transduced
 from softstack.formal.transducer import Transducer
@@ -89,6 +89,12 @@ def inputs(
     return x, sizes
 
 
+def steps_of(network: Network, sizes: torch.Tensor) -> list[int]:
+    """That it makes on strings of these sizes (B,)."""
+    steps = network.steps if isinstance(network, BufferedStackRNN) else int
+    return [steps(size) for size in sizes.tolist()]
+
+
 @torch.no_grad()
 def outputs(
     network: Network, condition: Condition, strings: Sequence[Example], edit: Edit | None = None
@@ -162,24 +168,21 @@ def accuracy(said: Sequence[Sequence[str]], strings: Sequence[Example]) -> Share
     return Share(right, total, len(strings))
 
 
-def first_difference(
-    machine: Transducer,
+def differences(
+    said: Sequence[Sequence[str]],
     told: Sequence[Sequence[str]],
     strings: Sequence[Example],
     condition: Condition,
     every_position: bool,
-) -> Counterexample | None:
-    """The shortest of the strings on which machine and network differ."""
-    different: list[Counterexample] = []
-    for theirs, example in zip(told, strings, strict=True):
-        ours = said_by(machine, example.input)
+) -> Iterator[Counterexample]:
+    """The strings on which machine and network differ."""
+    for ours, theirs, example in zip(said, told, strings, strict=True):
         places, _ = compared(ours, theirs, example.target, every_position)
         if places:
             j = places[0]
             word = example.input if condition.buffered else example.input[: j + 1]
-            pair = (said[j] if j < len(said) else "" for said in (ours, theirs))
-            different.append(Counterexample(word, j, *pair))
-    return min(different, key=lambda c: (len(c.symbols), c.position), default=None)
+            pair = (output[j] if j < len(output) else "" for output in (ours, theirs))
+            yield Counterexample(word, j, *pair)
 
 
 def strings_of(condition: Condition, rng: np.random.Generator, n: int, factor: int) -> list[Example]:
@@ -209,6 +212,5 @@ def measured(
         said = [said_by(machine, example.input) for example in strings]
         whole, symbols = agreement(said, told, strings, every_position)
         scores.append(Score(factor, whole, symbols, accuracy(said, strings)))
-        if counterexample := first_difference(machine, told, strings, condition, every_position):
-            different.append(counterexample)
+        different += differences(said, told, strings, condition, every_position)
     return scores, min(different, key=lambda c: (len(c.symbols), c.position), default=None)

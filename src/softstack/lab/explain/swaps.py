@@ -24,7 +24,7 @@ from torch.utils._pytree import tree_map
 from softstack.buffered import BufferedStackRNN
 from softstack.cell import Actions, Edit, State
 from softstack.lab.explain.ablation import Network
-from softstack.lab.explain.fidelity import compared, inputs, outputs, to_symbols
+from softstack.lab.explain.fidelity import compared, inputs, outputs, steps_of, to_symbols
 from softstack.lab.explain.grafts import (
     KINDS,
     Graft,
@@ -128,9 +128,8 @@ def _past(network: Network, condition: Condition, strings: Sequence[Example]) ->
         return actions
 
     network(x, lengths=sizes, edit=Edit(remember, count))
-    steps = network.steps if isinstance(network, BufferedStackRNN) else int
     before = torch.stack([torch.zeros_like(written[0]), *written[:-1]], 1).cumsum(1) if written else x[..., 0]
-    return Past(states, before, [steps(int(size)) for size in sizes])
+    return Past(states, before, steps_of(network, sizes))
 
 
 def _edit(chosen: Sequence[Graft], change: Callable[[State, int], State]) -> Edit:
