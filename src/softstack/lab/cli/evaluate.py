@@ -14,12 +14,7 @@ from softstack.words import counted
 
 
 def evaluate(
-    run_dir: Path,
-    /,
-    *,
-    data: Path | None = None,
-    split: Split = "test",
-    as_json: Json = False,
+    run_dir: Path, /, *, data: Path | None = None, split: Split = "test", as_json: Json = False
 ) -> None:
     """Score a trained network, on a split of its own task or on a file of yours.
 

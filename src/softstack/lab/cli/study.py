@@ -12,13 +12,7 @@ from softstack.lab.training import recipes
 from softstack.lab.training import study as cells
 
 
-def study(
-    names: Names = None,
-    /,
-    *,
-    processes: Whole = 0,
-    out: Path = Path("runs/study"),
-) -> None:
+def study(names: Names = None, /, *, processes: Whole = 0, out: Path = Path("runs/study")) -> None:
     """Find out what the recipe of `softstack solve` depends on, one of its numbers at a time.
 
     Trains 64 single LSTMs for each value of the reset rate, the noise, the steps, the training strings, and

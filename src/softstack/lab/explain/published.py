@@ -25,6 +25,7 @@ from softstack.lab.training.conditions import Condition, Network
 from softstack.lab.training.draws import encoded, stream
 from softstack.lab.training.published import CLAIMS, Claim
 from softstack.lab.training.scores import compared
+from softstack.lab.training.train import finite
 
 STRINGS = 200  # test strings of each trial
 AT_ONCE = 50  # of them
@@ -105,12 +106,8 @@ def reaches(row: Line, value: float) -> bool:
 
 def chosen(row: Line) -> float:
     """The score of the trial of the lowest dev loss."""
-    place = min(range(len(row["trials"])), key=lambda k: _finite(row["trials"][k]["dev_loss"]))
+    place = min(range(len(row["trials"])), key=lambda k: finite(row["trials"][k]["dev_loss"]))
     return scores_of(row)[place]
-
-
-def _finite(loss: float) -> float:
-    return loss if math.isfinite(loss) else math.inf
 
 
 HEADER = (

@@ -256,11 +256,7 @@ def verdict(rows: Sequence[Line]) -> str:
 
 
 def stamp(meta: Line) -> str:
-    seeds = meta["seeds"]
-    return (
-        f"Trained by `softstack solve` at commit {meta['commit']}, softstack {meta['softstack']}, on "
-        f"{meta['device']}, seeds {seeds[0]} to {seeds[-1]}."
-    )
+    return writing.stamp("solve", meta)
 
 
 def markdown(rows: Sequence[Line], meta: Line) -> str:

@@ -25,16 +25,7 @@ from softstack.buffered import BufferedStackRNN
 from softstack.cell import Actions, Edit, State
 from softstack.lab.explain.ablation import Network
 from softstack.lab.explain.fidelity import compared, inputs, outputs, steps_of, to_symbols
-from softstack.lab.explain.grafts import (
-    KINDS,
-    Graft,
-    Past,
-    any_grafts,
-    grafted,
-    grafts,
-    piles_of,
-    since,
-)
+from softstack.lab.explain.grafts import KINDS, Graft, Past, any_grafts, grafted, grafts, piles_of, since
 from softstack.lab.explain.probes import probes
 from softstack.lab.tasks.data import Example
 from softstack.lab.training.conditions import Condition

@@ -55,9 +55,7 @@ def contents(
     for run, first, note in zip(runs, firsts, notes, strict=True):
         networks += _layers(run, note, first)
         if not pages[run.condition.task]["kind"]:  # the page cannot compute it: it comes along
-            pages[run.condition.task]["examples"].append(
-                record(tasks.find(run.condition.task), tuple(first))
-            )
+            pages[run.condition.task]["examples"].append(record(tasks.find(run.condition.task), tuple(first)))
     return {"networks": networks, "tasks": pages}, scripts
 
 

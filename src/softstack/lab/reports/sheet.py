@@ -20,7 +20,6 @@ class Numbers(NamedTuple):
     kinds: Sequence[str] = ()
 
 
-
 def key(*, paper: bool = False) -> str:
     """What the marks of the drawing stand for."""
     marks = {"dot": "a trial", "range ours": "least, median and most of them"}

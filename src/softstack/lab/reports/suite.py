@@ -177,11 +177,7 @@ def verdict(rows: Sequence[Row]) -> str:
 
 
 def stamp(meta: Row) -> str:
-    seeds = meta["seeds"]
-    return (
-        f"Trained by `softstack suite` at commit {meta['commit']}, softstack {meta['softstack']}, on "
-        f"{meta['device']}, seeds {seeds[0]} to {seeds[-1]}."
-    )
+    return writing.stamp("suite", meta)
 
 
 def markdown(rows: Sequence[Row], meta: Row, published: str = "", heading: str = "##") -> str:

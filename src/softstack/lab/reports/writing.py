@@ -48,6 +48,15 @@ def meta(
     }
 
 
+def stamp(command: str, meta: Line) -> str:
+    """Where the numbers come from, in a sentence."""
+    seeds = meta["seeds"]
+    return (
+        f"Trained by `softstack {command}` at commit {meta['commit']}, softstack {meta['softstack']}, on "
+        f"{meta['device']}, seeds {seeds[0]} to {seeds[-1]}."
+    )
+
+
 def measured(file: Path, runs: Sequence[store.Run], measure: Callable[[], list[Line]]) -> list[Line]:
     """What is measured of runs. It is kept in a file, with digests of what it was measured of."""
     digests = [store.digest((run.path / "result.json").read_bytes()) for run in runs]

@@ -15,13 +15,7 @@ import numpy as np
 
 from softstack.errors import BadInput, unknown
 from softstack.formal.grammar import Grammar
-from softstack.formal.sampling import (
-    ends_before,
-    few_strings,
-    longest,
-    sample_derivations,
-    sample_strings,
-)
+from softstack.formal.sampling import ends_before, few_strings, longest, sample_derivations, sample_strings
 from softstack.lab.tasks.data import UNSCORED, Example, Split
 from softstack.lab.tasks.page import Page, computed, rules
 
