@@ -7,7 +7,6 @@ a class with some of its options chosen.
 from collections.abc import Callable
 
 from softstack.memory.deque import Deque as Deque
-from softstack.memory.items import Ahead as Ahead
 from softstack.memory.items import MemoryState as MemoryState
 from softstack.memory.items import above as above
 from softstack.memory.items import before as before

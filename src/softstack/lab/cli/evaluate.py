@@ -2,9 +2,12 @@
 
 import json
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from softstack.lab import tasks
-from softstack.lab.cli.options import Json, opened
+from softstack.lab.cli.options import RunDir, opened
 from softstack.lab.runs import store
 from softstack.lab.tasks.data import Split, read_tsv
 from softstack.lab.tasks.metrics import METRICS
@@ -14,7 +17,12 @@ from softstack.words import counted
 
 
 def evaluate(
-    run_dir: Path, /, *, data: Path | None = None, split: Split = "test", as_json: Json = False
+    run_dir: RunDir,
+    /,
+    *,
+    data: Path | None = None,
+    split: Split = "test",
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
     """Score a trained network, on a split of its own task or on a file of yours.
 
@@ -26,8 +34,6 @@ def evaluate(
 
     Parameters
     ----------
-    run_dir
-        the directory of one trial, as `softstack train` prints it
     data
         a file with one example per line: input symbols, a tab, target symbols, separated by spaces, `_` where
         nothing is scored; `softstack sample` writes such files. If there are more targets than input symbols,

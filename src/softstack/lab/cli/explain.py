@@ -5,7 +5,7 @@ from pathlib import Path
 
 from softstack import checks
 from softstack.formal import drawing
-from softstack.lab.cli.options import Whole, opened
+from softstack.lab.cli.options import RunDir, Whole, opened
 from softstack.lab.cli.screen import say
 from softstack.lab.explain import diagnosis, diagnosis_figures, diagnosis_page, layers
 from softstack.lab.explain.extract import extract as extraction
@@ -14,7 +14,7 @@ from softstack.lab.reports.figures import rendered
 from softstack.lab.runs import store
 
 
-def diagnose(run_dir: Path, /, *, layer: Whole = 1, out: Path | None = None, strings: Whole = 200) -> None:
+def diagnose(run_dir: RunDir, /, *, layer: Whole = 1, out: Path | None = None, strings: Whole = 200) -> None:
     """Say whether a network uses its memory: as a stack, a queue, a counter, a register, or not at all.
 
     Swaps what two runs hold and sees whether answers follow; takes its reads, its state and the depth of its
@@ -25,8 +25,6 @@ def diagnose(run_dir: Path, /, *, layer: Whole = 1, out: Path | None = None, str
 
     Parameters
     ----------
-    run_dir
-        the directory of one trial, as `softstack train` and `softstack compile` print it
     layer
         whose memory, in a network of several layers; the first reads the symbols
     out
@@ -53,7 +51,7 @@ def diagnose(run_dir: Path, /, *, layer: Whole = 1, out: Path | None = None, str
 
 
 def extract(
-    run_dir: Path,
+    run_dir: RunDir,
     /,
     *,
     states: Whole = 20,
@@ -71,8 +69,6 @@ def extract(
 
     Parameters
     ----------
-    run_dir
-        the directory of one trial, as `softstack train` and `softstack compile` print it
     states
         the most states that an explanation may have
     symbols

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from softstack.errors import BadInput
-from softstack.lab.cli.options import Whole, at_least_one, opened, writable
+from softstack.lab.cli.options import EngineName, RunDir, Trials, at_least_one, opened, writable
 from softstack.lab.cli.screen import say
 from softstack.lab.reports import curves, names, trace_page
 from softstack.lab.reports import figures as drawing
@@ -14,15 +14,13 @@ from softstack.lab.sweeps.jobs import train_missing
 from softstack.words import counted
 
 
-def trace(run_dir: Path, symbols: str, /, *, out: Path = Path("trace.png")) -> None:
+def trace(run_dir: RunDir, symbols: str, /, *, out: Path = Path("trace.png")) -> None:
     """Draw what a trained network does on an input: pops, pushes, vectors, input and output at each step.
 
     softstack trace RUN_DIR "1 0 0 1 1 1"
 
     Parameters
     ----------
-    run_dir
-        the directory of one trial, as `softstack train` prints it
     symbols
         the input, symbols separated by spaces; the #s after a string to reverse may be left out
     out
@@ -52,8 +50,8 @@ def figures(
     *,
     out: Path = Path("figures"),
     runs: Path = Path("runs/table1"),
-    trials: Whole = 10,
-    engine: str = "local",
+    trials: Trials = 10,
+    engine: EngineName = "local",
 ) -> None:
     """Draw the paper's Figures 5 and 6: five networks, each on the input that the paper shows.
 
@@ -66,10 +64,6 @@ def figures(
         where the figures go, each as PNG and SVG
     runs
         where run directories are; that of `softstack table` by default
-    trials
-        how many for each network, with seeds 0, 1, ...
-    engine
-        where missing trials train; see `softstack table --help`
     """
     seeds = range(at_least_one("--trials", trials))
     train_missing(runs, [shown.condition for shown in drawing.FIGURES], seeds, engine, say=say)

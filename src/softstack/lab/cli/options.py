@@ -20,7 +20,20 @@ def whole(kind: Any, tokens: Sequence[Any]) -> int:
 
 Whole = Annotated[int, Parameter(converter=whole)]
 Names = Annotated[list[str] | None, Parameter(consume_multiple=True)]
-Json = Annotated[bool, Parameter(name="--json")]
+Json = Annotated[bool, Parameter(name="--json", help="print JSON")]
+NoOpen = Annotated[bool, Parameter(help="write the page and leave the browser alone")]
+RunDir = Annotated[
+    Path,
+    Parameter(help="the directory of one trial, as `softstack train` and `softstack compile` print it"),
+]
+Trials = Annotated[int, Parameter(converter=whole, help="how many for each network, with seeds 0, 1, ...")]
+EngineName = Annotated[
+    str,
+    Parameter(
+        help="where missing trials train: local (one process per core), inline (in this process), or "
+        "tcp://host:port, a running dask scheduler"
+    ),
+]
 
 
 def chosen(

@@ -107,8 +107,6 @@ def compare(
         above which a trial counts as a success
     confidence
         of the intervals
-    as_json
-        print JSON
     """
     if not 0 < confidence < 1:
         raise BadInput(f"--confidence must lie between 0 and 1; got {confidence}")

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from softstack.errors import unknown
-from softstack.lab.cli.options import Names, Whole, at_least_one, chosen
+from softstack.lab.cli.options import EngineName, Names, Trials, at_least_one, chosen
 from softstack.lab.cli.screen import print_table, say
 from softstack.lab.explain import solved, solved_page
 from softstack.lab.reports import writing
@@ -18,9 +18,9 @@ def solve(
     /,
     *,
     controllers: Names = None,
-    trials: Whole = 10,
+    trials: Trials = 10,
     out: Path = Path("runs/solved"),
-    engine: str = "local",
+    engine: EngineName = "local",
 ) -> None:
     """Train controllers so that they use their stacks, and show that they do.
 
@@ -38,12 +38,8 @@ def solve(
         tasks of the paper; all if not given
     controllers
         lstm, linear, gru or rnn; all if not given
-    trials
-        how many for each row, with seeds 0, 1, ...
     out
         where run directories and reports go
-    engine
-        see `softstack table --help`
     """
     began = time.perf_counter()
     every = recipes.rows()

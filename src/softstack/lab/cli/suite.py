@@ -6,7 +6,7 @@ from pathlib import Path
 from softstack.controllers import CONTROLLERS
 from softstack.errors import BadInput
 from softstack.lab import tasks as known
-from softstack.lab.cli.options import Names, Whole, at_least_one, chosen
+from softstack.lab.cli.options import EngineName, Names, Trials, Whole, at_least_one, chosen
 from softstack.lab.cli.screen import print_table, say
 from softstack.lab.explain import published as figures
 from softstack.lab.reports import suite as report
@@ -26,13 +26,13 @@ def suite(
     memories: Names = None,
     controllers: Names = None,
     recipe: Names = None,
-    trials: Whole = plan.TRIALS,
+    trials: Trials = plan.TRIALS,
     steps: Whole = plan.STEPS,
     restarts: Whole = plan.RESTARTS,
     published: bool = False,
     finished: bool = False,
     out: Path = Path("runs/suite"),
-    engine: str = "local",
+    engine: EngineName = "local",
 ) -> None:
     """Compare memories: each with each controller on each task, with the recipe of `solve` and without.
 
@@ -58,8 +58,6 @@ def suite(
         linear, rnn, gru and lstm if not given
     recipe
         solve: as `softstack solve` trains; plain: as the paper does; both if not given
-    trials
-        how many for each cell, with seeds 0, 1, ...
     steps
         of training, with 10 strings each
     restarts
@@ -70,8 +68,6 @@ def suite(
         train nothing, and report the cells all of whose trials are there
     out
         where run directories and reports go
-    engine
-        see `softstack table --help`
     """
     began = time.perf_counter()
     budget = plan.Budget(at_least_one("--steps", steps), at_least_one("--restarts", restarts))

@@ -86,8 +86,6 @@ def sweep(
         where the curves of each finished trial go too: tensorboard, wandb or both
     dry_run
         say what would be done, and do nothing
-    as_json
-        print JSON
     """
     root = out or Path("runs") / file.stem
     plan = sweeps.load(file, root)
@@ -151,8 +149,6 @@ def status(root: Path = Path("runs"), /, *, as_json: Json = False) -> None:
     ----------
     root
         where run directories are, or folders with them
-    as_json
-        print JSON
     """
     standings: list[progress.Standing] = []
     for plan in progress.plans(root):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from softstack.errors import BadInput
-from softstack.lab.cli.options import Names, Whole, at_least_one
+from softstack.lab.cli.options import EngineName, Names, Trials, at_least_one
 from softstack.lab.cli.screen import print_table, say
 from softstack.lab.reports import distributions, row_page, table_page, writing
 from softstack.lab.reports import table1 as report
@@ -16,7 +16,7 @@ from softstack.lab.training.conditions import TABLE_1, corrected
 
 
 def table(
-    *, trials: Whole = 10, rows: Names = None, out: Path = Path("runs/table1"), engine: str = "local"
+    *, trials: Trials = 10, rows: Names = None, out: Path = Path("runs/table1"), engine: EngineName = "local"
 ) -> None:
     """Reproduce the paper's Table 1, side by side with the paper's own numbers.
 
@@ -32,14 +32,10 @@ def table(
 
     Parameters
     ----------
-    trials
-        how many for each row, with seeds 0, 1, ...
     rows
         numbers of rows, from 1 to 18, or names of tasks; all if not given
     out
         where run directories and reports go
-    engine
-        local (one process per core), inline (in this process), or tcp://host:port, a running dask scheduler
     """
     began = time.perf_counter()
     numbers = _row_numbers(rows)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from softstack.lab.cli.options import Whole, at_least_one, chosen
+from softstack.lab.cli.options import EngineName, Trials, at_least_one, chosen
 from softstack.lab.cli.screen import say
 from softstack.lab.explain import transducer_table
 from softstack.lab.runs import store
@@ -17,8 +17,8 @@ def transducers(
     *,
     names: Annotated[list[str] | None, Parameter(name="--tasks", consume_multiple=True)] = None,
     runs: Path = Path("runs/table1"),
-    trials: Whole = 10,
-    engine: str = "local",
+    trials: Trials = 10,
+    engine: EngineName = "local",
     out: Path = Path("runs/transducers"),
 ) -> None:
     """Put compiled and trained networks side by side: accuracy by length, verdicts, extracted machines.
@@ -32,10 +32,6 @@ def transducers(
         tasks of the paper; all six if not given
     runs
         where run directories are; that of `softstack table` by default
-    trials
-        how many for each network, with seeds 0, 1, ...
-    engine
-        where missing trials train; see `softstack table --help`
     out
         where the page goes; `--out docs` makes the page of the documentation
     """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from softstack import viewer
 from softstack.lab import tasks
-from softstack.lab.cli.options import opened, writable
+from softstack.lab.cli.options import NoOpen, opened, writable
 from softstack.lab.cli.screen import say
 from softstack.lab.reports import gallery as exhibits
 from softstack.lab.reports import network_page
@@ -16,7 +16,7 @@ from softstack.lab.tasks.data import check_symbols
 
 
 def view(
-    *run_dirs: Path, symbols: str | None = None, out: Path = Path("view.html"), no_open: bool = False
+    *run_dirs: Path, symbols: str | None = None, out: Path = Path("view.html"), no_open: NoOpen = False
 ) -> None:
     """Look inside trained networks in a browser, on any input that you type.
 
@@ -35,8 +35,6 @@ def view(
         the input to begin with, symbols separated by spaces
     out
         the page, FILE.html
-    no_open
-        write the page and leave the browser alone
     """
     writable(out, ".html")
     runs = [opened(path) for path in run_dirs]
@@ -50,7 +48,7 @@ def view(
     _show(out, network_page.page(runs, symbols=typed), no_open)
 
 
-def gallery(*, out: Path = Path("gallery.html"), runs: Path | None = None, no_open: bool = False) -> None:
+def gallery(*, out: Path = Path("gallery.html"), runs: Path | None = None, no_open: NoOpen = False) -> None:
     """Look inside networks that come with softstack: some work, some fail, and each can be broken.
 
     Writes one page that needs no server and no network, and opens it. The networks run in the page; each
@@ -64,8 +62,6 @@ def gallery(*, out: Path = Path("gallery.html"), runs: Path | None = None, no_op
         the page, FILE.html
     runs
         a folder for copies of their run directories
-    no_open
-        write the page and leave the browser alone
     """
     writable(out, ".html")
     if runs is not None:
@@ -74,7 +70,7 @@ def gallery(*, out: Path = Path("gallery.html"), runs: Path | None = None, no_op
     _show(out, exhibits.page(), no_open)
 
 
-def play(*, out: Path = Path("play.html"), no_open: bool = False) -> None:
+def play(*, out: Path = Path("play.html"), no_open: NoOpen = False) -> None:
     """Push and pop by hand: a page with a stack or a queue, and no network.
 
     Sliders and keys set how much is popped and pushed, and what. The page draws the memory and writes down
@@ -84,8 +80,6 @@ def play(*, out: Path = Path("play.html"), no_open: bool = False) -> None:
     ----------
     out
         the page, FILE.html
-    no_open
-        write the page and leave the browser alone
     """
     writable(out, ".html")
     _show(out, viewer.play(stamp=network_page.stamp()), no_open)
