@@ -16,7 +16,7 @@ import numpy as np
 from softstack.formal.machines import reversal
 from softstack.formal.transducer import Transducer
 from softstack.lab.tasks.answering import answered, word_of
-from softstack.lab.tasks.data import Example, Split
+from softstack.lab.tasks.data import Example, Split, uniform
 from softstack.lab.tasks.page import computed
 
 
@@ -61,8 +61,7 @@ class Reversal:
 
     def of_length(self, rng: np.random.Generator, length: int) -> tuple[str, ...]:
         """Half as many uniform symbols: the other half of the length are #s."""
-        symbols = (*self.kept, *self.dropped)
-        return tuple(symbols[k] for k in rng.integers(len(symbols), size=max(1, length // 2)))
+        return uniform(rng, (*self.kept, *self.dropped), max(1, length // 2))
 
     def example(self, symbols: tuple[str, ...]) -> Example:
         """w, or w and its #s, with as many #s after w as it has symbols."""
