@@ -169,4 +169,4 @@ def section(rows: Sequence[Line]) -> str:
 
 
 def write(out: Path, rows: Sequence[Line]) -> None:
-    writing.write(out, {"published.json": writing.a_row_on_each_line(rows)})
+    writing.write(out, {"published.json": writing.json_rows(rows)})

@@ -193,7 +193,7 @@ def markdown(rows: Sequence[Row], meta: Row, published: str = "", heading: str =
 
 def write(out: Path, rows: Sequence[Row], meta: Row, published: str = "") -> None:
     texts = {
-        "suite.json": writing.a_row_on_each_line(rows),
+        "suite.json": writing.json_rows(rows),
         "suite.md": f"# {TITLE}\n\n" + markdown(rows, meta, published),
         "meta.json": json.dumps(meta, indent=2),
     }

@@ -19,8 +19,8 @@ def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, ["---"] * len(header), *lines))
 
 
-def a_row_on_each_line(rows: Sequence[Line]) -> str:
-    """JSON."""
+def json_rows(rows: Sequence[Line]) -> str:
+    """A list in JSON, with one row on each line."""
     return "[\n{}\n]".format(",\n".join(map(json.dumps, rows)))
 
 
