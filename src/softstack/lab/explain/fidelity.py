@@ -5,7 +5,7 @@ Strings are independent and the symbols of one string are not, so every interval
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -36,6 +36,11 @@ class Share(NamedTuple):
     strings: int | None = None  # where `total` counts symbols; by default it counts strings
 
     @property
+    def trials(self) -> int:
+        """What is independent: strings."""
+        return self.total if self.strings is None else self.strings
+
+    @property
     def value(self) -> float:
         return self.right / self.total if self.total else 0.0
 
@@ -43,9 +48,12 @@ class Share(NamedTuple):
     def interval(self) -> tuple[float, float]:
         if not self.total:
             return 0.0, 1.0
-        strings = self.total if self.strings is None else self.strings
-        _, low, high = wilson(self.value * strings, strings)
+        _, low, high = wilson(self.value * self.trials, self.trials)
         return low, high
+
+    def as_dict(self) -> dict[str, Any]:
+        counts = {"right": self.right, "total": self.total, "strings": self.trials}
+        return {"value": self.value, "interval": self.interval, **counts}
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -66,6 +74,10 @@ class Score(NamedTuple):
     fidelity: Share  # strings on which it puts out all that the network does, and nothing else
     symbols: Share  # symbols of the network's output
     accuracy: Share  # symbols that the task asks for
+
+    def as_dict(self) -> dict[str, Any]:
+        shares = {name: getattr(self, name).as_dict() for name in ("fidelity", "symbols", "accuracy")}
+        return {"factor": self.factor, **shares}
 
 
 class Counterexample(NamedTuple):

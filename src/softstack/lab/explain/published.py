@@ -73,12 +73,7 @@ def _line(run: store.Run, claim: Claim, device: str) -> Line:
 def rows(root: Path, seeds: Sequence[int], device: str = "cpu") -> list[Line]:
     return [
         {
-            "paper": claim.paper,
-            "figure": claim.figure,
-            "metric": claim.metric,
-            "value": claim.value,
-            "rounded": claim.rounded,
-            "protocol": claim.protocol,
+            **{name: part for name, part in claim._asdict().items() if name != "conditions"},
             "task": condition.task,
             "memory": condition.memory,
             "controller": condition.controller,
