@@ -17,7 +17,7 @@ from softstack.formal.compiler import compiled, stack_codes
 from softstack.formal.linear import threshold
 from softstack.formal.machines import PDTS, dyck, real_time_dyck
 from softstack.formal.running import transduced, walk
-from softstack.formal.transducer import BOTTOM, Transducer
+from softstack.formal.transducer import BOTTOM, Rule, Transducer
 from softstack.lab import tasks
 from softstack.networks import StackRNN
 from strategies import PATIENT, dense, sparse, words
@@ -157,6 +157,12 @@ def test_random_machines_compile(data):
     length = data.draw(st.sampled_from([60, 60, 60, 1000]))
     for word in ((), tuple(data.draw(words(machine))), walk(machine, np.random.default_rng(seed), length)):
         assert made.transduce(word) == output(machine, word)
+
+
+def test_a_machine_that_never_moves():
+    """Nothing is ever on the stack for its only rule, and it accepts nothing."""
+    stuck = Transducer("p", [Rule("p", "", "a", "p", (), ())], accepting=())
+    assert compiled(stuck, inputs=("0", "1")).transduce("01") == ()
 
 
 def test_rules_of_several_steps():

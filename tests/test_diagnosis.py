@@ -166,7 +166,7 @@ def test_a_swap_by_hand():
     for kind in KINDS:
         graft = Graft(0, 4, 1, 4 if kind != "height" else 2)
         items = grafted(kind, Stack(2), piles, graft)
-        edit = swaps._edit([graft], lambda state, k, items=items: swaps._refilled(state, k, items, Stack(2)))
+        edit = swaps._refilled([graft], [items], Stack(2))
         [output] = swaps._told(network, condition, strings, [graft], edit, room=len(items.s))
         said[kind] = "".join(output[4:])
     assert said["whole"] == "0011"  # that of 1100

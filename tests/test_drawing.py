@@ -94,4 +94,4 @@ def test_the_command_writes_both(tmp_path, capsys):
     with pytest.raises(SystemExit) as end:
         main(["draw", "parenthesis", "--out", str(tmp_path / "m.gif")])
     assert end.value.code == 2
-    assert ".svg, .dot" in capsys.readouterr().err
+    assert "must end in .svg or .dot" in capsys.readouterr().err

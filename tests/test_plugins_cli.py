@@ -241,7 +241,7 @@ def test_a_worker_that_cannot_load_it_says_so(tmp_path):
 def test_the_environment_names_plugins_too(softstack, monkeypatch):
     monkeypatch.setenv(plugins.VARIABLE, os.pathsep.join(map(str, (REPEAT, NORMED))))
     assert "repeat" in softstack("tasks")[1].splitlines()
-    assert [plugin.name for plugin in plugins.loaded()] == ["repeat_task", "layer_norm"]
+    assert [plugin.name for plugin in plugins.sources()] == ["repeat_task", "layer_norm"]
     assert softstack("tasks", *BOTH)[0] == 0  # named twice, loaded once
 
 
@@ -255,7 +255,7 @@ def test_an_installed_package_may_bring_plugins(softstack, tmp_path, monkeypatch
         patch.syspath_prepend(str(tmp_path))
         code, out, _ = softstack("train", "repeat", *OPTIONS)
         assert code == 0
-        assert plugins.loaded()[0][:2] == ("mine", "my_tasks")
+        assert plugins.sources()[0][:2] == ("mine", "my_tasks")
     forget()
     sys.modules.pop("my_tasks")
     code, _, err = softstack("evaluate", out.split()[0])

@@ -147,7 +147,6 @@ def test_tables_have_the_alphabets_of_the_tasks() -> None:
     }
     assert PDTS["parenthesis"].stack_symbols == ("$", "(", "[")
     assert PDTS["parenthesis"].states == PDTS["parenthesis"].accepting == ("q1", "q2")
-    assert all(pdt.warnings() == [] for pdt in PDTS.values())
 
 
 # --- running ----------------------------------------------------------------------------------------------
@@ -360,15 +359,6 @@ def test_accepting_states_must_be_states() -> None:
 def test_malformed_rules(rule: Rule, said: str) -> None:
     with pytest.raises(BadInput, match=said):
         Transducer("q", [rule])
-
-
-def test_unreachable_states_are_named() -> None:
-    machine = one(
-        "q -> r   0 : 1", "s -> t   0 : 1", "t -> r   0 : 1", "r -> q   0 : 1", "'a b' -> q   0 : 1"
-    )
-    assert machine.warnings() == [
-        f"state {name} cannot be reached from the start" for name in ("s", "t", "'a b'")
-    ]
 
 
 # --- text -------------------------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from softstack.errors import BadInput
-from softstack.memory.protocol import Batch, Head
+from softstack.memory.protocol import Head
+from softstack.memory.shapes import Batch
 
 Hidden = tuple[Tensor, ...]
 

@@ -92,14 +92,7 @@ COMMANDS = {  # where it is, and the first line of its docstring
         "Time the kernels beside the reference and beside a loop written as the equations read.",
     ),
 }
-WITH_WORKERS = (
-    "sweep",
-    "table",
-    "solve",
-    "suite",
-    "transducers",
-    "figures",
-)  # these train in local workers, unless told otherwise
+WITH_WORKERS = ("sweep", "table", "solve", "suite", "transducers", "figures")  # unless told otherwise
 
 WRITING = (errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors that only writing meets
 

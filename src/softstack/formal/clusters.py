@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Points = NDArray[np.float64]
+ROUNDS = 20  # of Lloyd's algorithm, at most
 
 
 def distances(points: Points, centre: Points) -> Points:
@@ -36,10 +37,10 @@ def assign(points: Points, centres: Points) -> NDArray[np.int64]:
     return which
 
 
-def grouped(points: Points, k: int, rounds: int = 20) -> Points:
+def grouped(points: Points, k: int) -> Points:
     """k centres by Lloyd's algorithm, from a farthest-first start."""
     centres, _ = farthest_first(points, k, 0.0)
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         which = assign(points, centres)
         moved = np.stack(
             [points[which == j].mean(0) if (which == j).any() else c for j, c in enumerate(centres)]

@@ -8,8 +8,6 @@ from typing import NamedTuple
 from softstack.errors import BadInput
 from softstack.formal.grammar import NOTHING, Alternative, BinaryForm
 
-String = tuple[str, ...]
-
 MAX_BITS = 1 << 20  # of a number of derivations; strings drawn from more would have some 10^6 symbols
 FAR = 1 << 62  # stands for the shortest length where there is no string, the longest where there is no limit
 

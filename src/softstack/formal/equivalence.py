@@ -22,7 +22,7 @@ from softstack.words import counted
 
 WORK = 1_000_000  # symbols on the stacks of the configurations that are followed breadth first
 FACTS = 200_000  # that the product may find out
-SUFFIX = 8  # symbols that show where a move led
+SUFFIXES, SUFFIX = 3, 8  # words, and symbols of each, that show where a move led
 
 
 class Difference(NamedTuple):
@@ -92,7 +92,7 @@ def difference(a: Transducer, b: Transducer, length: int) -> Difference | None:
     return None
 
 
-def covering(machine: Transducer, rng: np.random.Generator, suffixes: int = 3) -> list[Word]:
+def covering(machine: Transducer, rng: np.random.Generator) -> list[Word]:
     """Words that try every input symbol in every situation, state and top of the stack, that some input leads
     to, where the machine can read it and where it cannot; a few symbols more show where that led."""
     product = Product(machine, machine, False, 0, FACTS)
@@ -100,16 +100,12 @@ def covering(machine: Transducer, rng: np.random.Generator, suffixes: int = 3) -
     words = []
     for access in product.situations().values():
         for symbol in machine.alphabet:
-            for _ in range(suffixes):
+            for _ in range(SUFFIXES):
                 live = Live(machine)
                 live.settle()
                 for x in (*access, symbol):
                     live.feed(x)
-                more: list[str] = []
-                while len(more) < SUFFIX and (choices := live.readable()):
-                    more.append(choices[rng.integers(len(choices))])
-                    live.feed(more[-1])
-                words.append((*access, symbol, *more))
+                words.append((*access, symbol, *live.wander(rng, SUFFIX)))
     return words
 
 

@@ -58,6 +58,7 @@ class Row(NamedTuple):
 
 
 Table = dict[Key, Row]
+Rows = dict[tuple[str, Symbols], Row]  # of a state, by symbol at the front and what a read sees
 
 
 def tabulate(
@@ -102,19 +103,20 @@ def tabulate(
     return table, agreed / total if total else 1.0
 
 
-def machine(table: Table, start: int = START, blank: str = "") -> Transducer:
+def machine(table: Table, blank: str = "") -> Transducer:
     """The rules of a table of whole strengths. Rows that do nothing where no input is left are a buffered
     network's waiting; those that do nothing with a symbol are where it is stuck. What nobody asked for is
     written as `blank`, where one is given."""
     table = blanked(table, blank)
-    order = reached(table, start)
+    by_state = split(table)
+    order = reached(by_state)
     names = {state: f"q{k}" for k, state in enumerate(order)}
     symbols = sorted({row.act.push for row in table.values()} | {top for _, _, top in table} - {()})
     letters = {s: letter(k) for k, s in enumerate(s for s in symbols if s)} | {(): BOTTOM}
     rules: list[Rule] = []
     dead = _dead(table)
     for state in order:
-        rows = {(x, top): row for (q, x, top), row in table.items() if q == state}
+        rows = by_state[state]
         quiet = _quiet(state, rows, dead)
         tops = {top for _, top in rows} - set(quiet)
         if quiet and not tops and _alike(quiet.values()):
@@ -127,7 +129,7 @@ def machine(table: Table, start: int = START, blank: str = "") -> Transducer:
                 rules.append(_rule(names, letters, state, x, None, next(iter(own.values()))))
             else:
                 rules += [_rule(names, letters, state, x, top, row) for top, row in own.items()]
-    return Transducer(names[start], rules)
+    return Transducer(names[START], rules)
 
 
 def blanked(table: Table, blank: str) -> Table:
@@ -137,7 +139,7 @@ def blanked(table: Table, blank: str) -> Table:
     return {k: r if r.asked or not r.act.give else r._replace(write=blank) for k, r in table.items()}
 
 
-def _quiet(state: int, rows: Mapping[tuple[str, Symbols], Row], dead: set[int]) -> dict[Symbols, Row]:
+def _quiet(state: int, rows: Rows, dead: set[int]) -> dict[Symbols, Row]:
     """The tops at which a state makes an ε-move: it takes nothing, whatever the input is, and does something.
     To stay, waiting for input, is nothing, and so is to go where nothing is ever done."""
     by_top: dict[Symbols, Row] = {}
@@ -182,13 +184,20 @@ def _rule(
     return Rule(names[state], x, pop, names[row.next], write, (*kept, *pushed))
 
 
-def reached(table: Table, start: int) -> list[int]:
-    """The states of a table, as they are reached from its start."""
-    order = [start]
+def split(table: Table) -> dict[int, Rows]:
+    """The rows of each state; a state that nothing was seen to follow has none."""
+    rows: dict[int, Rows] = {START: {}}
+    for (state, x, top), row in table.items():
+        rows.setdefault(state, {})[x, top] = row
+        rows.setdefault(row.next, {})
+    return rows
+
+
+def reached(rows: Mapping[int, Rows]) -> list[int]:
+    """The states, as they are reached from the start."""
+    order = [START]
     for state in order:  # grows as it is read
-        order += dict.fromkeys(
-            row.next for (q, _, _), row in table.items() if q == state and row.next not in order
-        )
+        order += dict.fromkeys(row.next for row in rows[state].values() if row.next not in order)
     return order
 
 

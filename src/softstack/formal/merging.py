@@ -3,9 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from softstack.formal.extraction import START, Row, Symbols, Table
-
-Rows = dict[tuple[str, Symbols], Row]  # by symbol at the front and top of the stack
+from softstack.formal.extraction import START, Row, Rows, Table, reached, split
 
 
 def merged(table: Table, evidence: int = 0) -> Table:
@@ -18,7 +16,7 @@ def merged(table: Table, evidence: int = 0) -> Table:
     rows = split(table)
     parent = {state: state for state in rows}
     kept: list[int] = []
-    for state in _order(rows):
+    for state in reached(rows):
         if _root(parent, state) != state:
             continue
         by_evidence = sorted(kept, key=lambda other: -_shared(rows[_root(parent, other)], rows[state]))
@@ -36,22 +34,6 @@ def merged(table: Table, evidence: int = 0) -> Table:
         if _root(parent, state) == state
         for key, row in own.items()
     }
-
-
-def split(table: Table) -> dict[int, Rows]:
-    """The rows of each state; a state that nothing was seen to follow has none."""
-    rows: dict[int, Rows] = {START: {}}
-    for (state, x, top), row in table.items():
-        rows.setdefault(state, {})[x, top] = row
-        rows.setdefault(row.next, {})
-    return rows
-
-
-def _order(rows: Mapping[int, Rows]) -> list[int]:
-    order = [START]
-    for state in order:  # grows as it is read
-        order += dict.fromkeys(row.next for row in rows[state].values() if row.next not in order)
-    return order
 
 
 def _root(parent: Mapping[int, int], state: int) -> int:

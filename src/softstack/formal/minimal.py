@@ -15,6 +15,7 @@ from softstack.formal.transducer import BOTTOM, Rule, Transducer
 MOST = 120  # states and stack symbols of which every pair is tried
 CHAIN = 100  # ε-moves that are made at once, at most
 Head = tuple[str, str]  # state, top
+Node = tuple[str, str]  # "state" or "top", and which: what may be merged with others of its kind
 
 
 class Row(NamedTuple):
@@ -126,29 +127,22 @@ def _reached(start: str, table: Table) -> Table:
 
 def _merged(table: Table, machine: Transducer) -> tuple[dict[str, str], dict[str, str]]:
     """For each state and each stack symbol the one that stands for it."""
-    states = dict.fromkeys([machine.start, *(q for q, _ in table), *_mentioned(table)])
-    tops = dict.fromkeys([BOTTOM, *(top for _, top in table), *_pushed(table)])
-    parent: dict[tuple[str, str], tuple[str, str]] = {
-        **{("state", q): ("state", q) for q in states},
-        **{("top", s): ("top", s) for s in tops},
-    }
-    nodes = [*(("top", s) for s in tops if s != BOTTOM), *(("state", q) for q in states)]
+    every = [row for rows in table.values() for row in rows.values()]
+    states = dict.fromkeys([machine.start, *(q for q, _ in table), *(row.next for row in every)])
+    tops = dict.fromkeys([BOTTOM, *(top for _, top in table), *(s for row in every for s in row.pile)])
+    nodes: list[Node] = [*(("top", s) for s in tops if s != BOTTOM), *(("state", q) for q in states)]
+    parent = {node: node for node in [*nodes, ("top", BOTTOM)]}
     final = set(machine.accepting)
     for a, b in combinations(nodes, 2) if len(nodes) <= MOST else ():
         if a[0] == b[0] and _root(parent, a) != _root(parent, b):
             parent = _joined(table, parent, a, b, final) or parent
-    return {q: _root(parent, ("state", q))[1] for q in states}, {
-        s: _root(parent, ("top", s))[1] for s in tops
-    }
+    names = {q: _root(parent, ("state", q))[1] for q in states}
+    return names, {s: _root(parent, ("top", s))[1] for s in tops}
 
 
 def _joined(
-    table: Table,
-    parent: dict[tuple[str, str], tuple[str, str]],
-    a: tuple[str, str],
-    b: tuple[str, str],
-    final: set[str],
-) -> dict[tuple[str, str], tuple[str, str]] | None:
+    table: Table, parent: dict[Node, Node], a: Node, b: Node, final: set[str]
+) -> dict[Node, Node] | None:
     """Both as one, with all that then must be one; None where some head would change."""
     parent = dict(parent)
     pairs = [(a, b)]
@@ -178,18 +172,10 @@ def _joined(
     return parent
 
 
-def _root(parent: dict[tuple[str, str], tuple[str, str]], node: tuple[str, str]) -> tuple[str, str]:
+def _root(parent: dict[Node, Node], node: Node) -> Node:
     while parent[node] != node:
         node = parent[node]
     return node
-
-
-def _mentioned(table: Table) -> list[str]:
-    return [row.next for rows in table.values() for row in rows.values()]
-
-
-def _pushed(table: Table) -> list[str]:
-    return [symbol for rows in table.values() for row in rows.values() for symbol in row.pile]
 
 
 def _rules(table: Table) -> list[Rule]:
@@ -208,7 +194,7 @@ def _rules(table: Table) -> list[Rule]:
                 following, write, push = next(iter(blind))
                 rules.append(Rule(state, x, "", following, write, push))
             else:
-                rules += [Rule(state, x, top, *_parts(row)) for top, row in own.items()]
+                rules += [Rule(state, x, top, *row) for top, row in own.items()]
     return rules
 
 
@@ -221,7 +207,3 @@ def _without_useless_pushes(rules: list[Rule]) -> list[Rule]:
         rule._replace(push=(BOTTOM,) if rule.pop == BOTTOM else ()) if rule.next in blind else rule
         for rule in rules
     ]
-
-
-def _parts(row: Row) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    return row.next, row.write, row.pile

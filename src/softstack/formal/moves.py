@@ -26,11 +26,6 @@ class Move:
     push: str = ""
     write: str = ""
 
-    @property
-    def conditions(self) -> int:
-        """How many things must hold at once."""
-        return 1 + bool(self.read or self.waits) + bool(self.top)
-
 
 def moves(machine: Transducer, waiting: bool = True) -> list[Move]:
     """The moves of every rule; with `waiting` also those that keep a state where no input is left."""

@@ -8,16 +8,16 @@ stays where it is. To pop several takes ε-moves.
 """
 
 from softstack.errors import BadInput
-from softstack.formal.extraction import START, Row, Symbols, Table, blanked, letter, reached
+from softstack.formal.extraction import START, Row, Symbols, Table, blanked, letter, reached, split
 from softstack.formal.transducer import BOTTOM, Rule, Transducer
 
 MOST = 2_000  # rules: an ε-move has one for each pile of parts on top. What explains a network has some 400
 
 
-def machine_in_parts(table: Table, parts: int, start: int = START, blank: str = "") -> Transducer:
+def machine_in_parts(table: Table, parts: int, blank: str = "") -> Transducer:
     """The rules of a table in which every step takes a symbol and gives one."""
     table = blanked(table, blank)
-    names = {state: f"q{k}" for k, state in enumerate(reached(table, start))}
+    names = {state: f"q{k}" for k, state in enumerate(reached(split(table)))}
     tops: dict[Symbols, None] = {seen: None for _, _, seen in table} | {(): None}
     rules: list[Rule] = []
     pending: dict[tuple[int, Symbols, int], str] = {}  # states in which parts are popped by ε-moves
@@ -60,7 +60,7 @@ def machine_in_parts(table: Table, parts: int, start: int = START, blank: str = 
                 rules.append(Rule(name, "", _name(seen), names[following], (), pile(seen[1:], pushed)))
             else:
                 rules.append(Rule(name, "", _name(seen), pending[following, pushed, pops - 1], (), ()))
-    return Transducer(names[start], rules)
+    return Transducer(names[START], rules)
 
 
 def _net(seen: Symbols, row: Row) -> tuple[int, Symbols]:

@@ -37,4 +37,5 @@ def with_verdicts(machine: Transducer) -> Transducer:
             rules += [Rule(due[q], "", top, q, verdict[q], (top,)) for top in tops]
     heads = reachable(told := Transducer(machine.start, rules))
     used = [r for r in told.rules if any(r.state == q and r.pop in ("", top) for q, top in heads)]
-    return Transducer(machine.start, used)  # a verdict takes the place of most moves at rest
+    # a verdict takes the place of most moves at rest; a machine that never moves keeps its rules
+    return Transducer(machine.start, used or told.rules)

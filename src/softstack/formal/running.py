@@ -49,6 +49,14 @@ class Live:
         alphabet = self.machine.alphabet
         return tuple(x for x in alphabet if self.machine.enabled(self.state, x, self.stack[-1]) is not None)
 
+    def wander(self, rng: np.random.Generator, length: int) -> tuple[str, ...]:
+        """Read at most so many random symbols, each uniform over those that can be read there."""
+        word: list[str] = []
+        while len(word) < length and (choices := self.readable()):
+            word.append(choices[rng.integers(len(choices))])
+            self.feed(word[-1])
+        return tuple(word)
+
     def copy(self) -> "Live":
         return Live(self.machine, self.state, self.stack[:], self.pushed_at[:], self.position)
 
@@ -97,11 +105,7 @@ def walk(machine: Transducer, rng: np.random.Generator, length: int) -> tuple[st
     """A random word of at most `length` symbols, each uniform over those that the machine can read there."""
     live = Live(machine)
     live.settle()
-    word: list[str] = []
-    while len(word) < length and (choices := live.readable()):
-        word.append(choices[rng.integers(len(choices))])
-        live.feed(word[-1])
-    return tuple(word)
+    return live.wander(rng, length)
 
 
 def deep_walk(machine: Transducer, rng: np.random.Generator, length: int) -> tuple[str, ...]:

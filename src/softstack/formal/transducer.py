@@ -169,13 +169,6 @@ class Transducer:
         symbols = counted(len(self.stack_symbols) - 1, "stack symbol")
         return f"{counted(len(self.states), 'state')}, {symbols} and {counted(len(self.rules), 'rule')}"
 
-    def warnings(self) -> list[str]:
-        """States that no path of rules reaches from the start, a sentence each."""
-        reached = [self.start]
-        for q in reached:  # grows as it is read
-            reached += {r.next: None for r in self.rules if r.state == q and r.next not in reached}
-        return [f"state {_text(q)} cannot be reached from the start" for q in self.states if q not in reached]
-
     def steps(self, symbols: Iterable[str], max_epsilon: int = 10_000) -> Iterator[Configuration]:
         """Every configuration in turn, lazily, until no rule is enabled.
 

@@ -83,12 +83,7 @@ TENSORS = ", ".join(f"Tensor {name}" for name in ("v", "u", "d", "V0", "s0", "le
 KEPT = ", ".join(
     f"Tensor {name}" for name in ("u", "d", "s0", "lengths", "V", "s", *(f"log{k}" for k in range(LOG)))
 )
-scan_op = operator(
-    "scan",
-    f"({TENSORS}, bool lifo, str backend) -> Tensor[]",
-    operator_forward,
-    fake_results,
-)
+scan_op = operator("scan", f"({TENSORS}, bool lifo, str backend) -> Tensor[]", operator_forward, fake_results)
 scan_backward_op = operator(
     "scan_backward",
     f"({KEPT}, Tensor? gr, Tensor? gV, Tensor? gs, bool lifo, str backend) -> Tensor[]",

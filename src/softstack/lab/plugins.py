@@ -69,11 +69,6 @@ class _Record(NamedTuple):
 _plugins: dict[Plugin, _Record] = {}
 
 
-def loaded() -> list[Plugin]:
-    """The plugins of this process, first loaded first."""
-    return list(_plugins)
-
-
 def load_all(paths: Iterable[Path] = ()) -> None:
     """Those of installed packages, those of the environment, and those at `paths`."""
     for point in sorted(metadata.entry_points(group=GROUP)):

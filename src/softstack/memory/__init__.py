@@ -7,7 +7,6 @@ a class with some of its options chosen.
 from collections.abc import Callable
 
 from softstack.memory.deque import Deque as Deque
-from softstack.memory.items import Ahead as Ahead
 from softstack.memory.items import MemoryState as MemoryState
 from softstack.memory.items import above as above
 from softstack.memory.items import before as before
@@ -18,7 +17,6 @@ from softstack.memory.items import read as read
 from softstack.memory.multipop import Multipop as Multipop
 from softstack.memory.nondeterministic import Nondeterministic as Nondeterministic
 from softstack.memory.nothing import NoMemory as NoMemory
-from softstack.memory.protocol import Batch as Batch
 from softstack.memory.protocol import Choice as Choice
 from softstack.memory.protocol import Contents as Contents
 from softstack.memory.protocol import Head as Head
@@ -33,6 +31,7 @@ from softstack.memory.scan import scan as scan
 from softstack.memory.scan import stack_scan as stack_scan
 from softstack.memory.several import Deep as Deep
 from softstack.memory.several import Several as Several
+from softstack.memory.shapes import Batch as Batch
 from softstack.memory.stack import Stack as Stack
 from softstack.memory.states import compact as compact
 from softstack.memory.superposition import Superposition as Superposition

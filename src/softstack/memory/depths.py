@@ -7,30 +7,23 @@ Both change alike in a step, so they are kept as one tensor: p is the last colum
 is 0, and so it may join at the end of the state.
 """
 
-from typing import NamedTuple
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from softstack.memory.protocol import Batch, Contents
+from softstack import checks
+from softstack.memory.protocol import Contents, Drawn
+from softstack.memory.shapes import Device, Dtype, Sequences, batch_of
 
 
 class Depths(NamedTuple):
     """What is at each depth, the top first."""
 
     cells: Tensor  # (B, N, m + 1): [S; p]
-
-
-def no_depths(
-    size: int,
-    batch: Batch | int | None,
-    device: torch.device | str | None,
-    dtype: torch.dtype | None,
-) -> Depths:
-    """No cells yet, for an int B sequences, for None one."""
-    batch = () if batch is None else (batch,) if isinstance(batch, int) else batch
-    return Depths(torch.zeros(*batch, 0, size + 1, device=device, dtype=dtype))
 
 
 def whole(v: Tensor) -> Tensor:
@@ -44,7 +37,28 @@ def tops(state: Depths, count: int) -> Tensor:
     return pad(cells, (0, 0, 0, count - cells.shape[-2]))
 
 
-def mean_contents(state: Depths) -> Contents:
-    """Each cell with the mean of what may be there; the top is the last, as piles are drawn."""
-    S, p = state.cells[..., :-1].flip(-2), state.cells[..., -1].flip(-1)
-    return Contents(S / p.clamp(min=1e-6).unsqueeze(-1), p)
+@dataclass(frozen=True)
+class ByDepth(ABC):
+    """What such stacks share: all but what they are told, and what a step does with it."""
+
+    size: int  # m
+
+    drawn: ClassVar[Drawn] = "pile"
+
+    def __post_init__(self) -> None:
+        checks.positive("size", self.size)
+
+    @property
+    def width(self) -> int:
+        return self.size
+
+    def init(self, batch: Sequences = None, *, device: Device = None, dtype: Dtype = None) -> Depths:
+        return Depths(torch.zeros(*batch_of(batch), 0, self.size + 1, device=device, dtype=dtype))
+
+    @abstractmethod
+    def step(self, state: Depths, instructions: Any) -> tuple[Depths, Tensor]: ...
+
+    def contents(self, state: Depths) -> Contents:
+        """Each cell with the mean of what may be there; the top is the last, as piles are drawn."""
+        S, p = state.cells[..., :-1].flip(-2), state.cells[..., -1].flip(-1)
+        return Contents(S / p.clamp(min=1e-6).unsqueeze(-1), p)

@@ -23,7 +23,8 @@ from torch import Tensor
 
 from softstack import checks
 from softstack.memory.items import MemoryState, above, before, no_items, pop, seen
-from softstack.memory.protocol import Batch, Contents, Drawn, Head, Strength, Vector
+from softstack.memory.protocol import Contents, Drawn, Head, Strength, Vector
+from softstack.memory.shapes import Device, Dtype, Sequences
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,7 @@ class Deque:
             "d_bottom": Strength(),
         }
 
-    def init(
-        self,
-        batch: Batch | int | None = None,
-        *,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> MemoryState:
+    def init(self, batch: Sequences = None, *, device: Device = None, dtype: Dtype = None) -> MemoryState:
         return no_items(self.size, batch, device, dtype)
 
     def step(self, state: MemoryState, instructions: Any) -> tuple[MemoryState, Tensor]:

@@ -26,7 +26,8 @@ from torch import Tensor
 from torch.nn.functional import pad, relu
 
 from softstack import checks
-from softstack.memory.protocol import Batch, Contents, Drawn, Head, Instructions, Strength, Vector
+from softstack.memory.protocol import Contents, Drawn, Head, Instructions, Strength, Vector
+from softstack.memory.shapes import Batch, Device, Dtype, Sequences, batch_of
 from softstack.memory.states import detached
 
 
@@ -104,15 +105,8 @@ def empty(size: int, batch: Batch, like: Tensor) -> MemoryState:
     return MemoryState(like.new_empty(*batch, 0, size), like.new_empty(*batch, 0))
 
 
-def no_items(
-    size: int,
-    batch: Batch | int | None,
-    device: torch.device | str | None,
-    dtype: torch.dtype | None,
-) -> MemoryState:
-    """The same for an int as well, B sequences, or None, one sequence."""
-    batch = () if batch is None else (batch,) if isinstance(batch, int) else batch
-    return empty(size, batch, torch.empty(0, device=device, dtype=dtype))
+def no_items(size: int, batch: Sequences, device: Device, dtype: Dtype) -> MemoryState:
+    return empty(size, batch_of(batch), torch.empty(0, device=device, dtype=dtype))
 
 
 def paper_heads(size: int) -> dict[str, Head]:
@@ -150,13 +144,7 @@ class Items(ABC):
     def heads(self) -> dict[str, Head]:
         return paper_heads(self.size)
 
-    def init(
-        self,
-        batch: Batch | int | None = None,
-        *,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> MemoryState:
+    def init(self, batch: Sequences = None, *, device: Device = None, dtype: Dtype = None) -> MemoryState:
         """One that holds nothing, for `batch` sequences (None: for one, without a batch axis)."""
         return no_items(self.size, batch, device, dtype)
 

@@ -16,34 +16,28 @@ Nothing falls off the bottom: N grows by a cell in every step, which costs O(N m
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from softstack import checks
-from softstack.memory.depths import Depths, mean_contents, no_depths, tops, whole
-from softstack.memory.protocol import Batch, Choice, Contents, Drawn, Head, Strength, Vector
+from softstack.memory.depths import ByDepth, Depths, tops, whole
+from softstack.memory.protocol import Choice, Head, Strength, Vector
 
 
 @dataclass(frozen=True)
-class Multipop:
+class Multipop(ByDepth):
     """Pop some items, of which `pops` says how many at most, then push, and read the top."""
 
-    size: int  # m
     pops: int = 3  # K
 
     name = "multipop stack"
-    drawn: ClassVar[Drawn] = "pile"
 
     def __post_init__(self) -> None:
-        checks.positive("size", self.size)
+        super().__post_init__()
         checks.positive("pops", self.pops)
-
-    @property
-    def width(self) -> int:
-        return self.size
 
     @property
     def heads(self) -> dict[str, Head]:
@@ -52,15 +46,6 @@ class Multipop:
             "pops": Choice(tuple(str(k) for k in range(self.pops + 1))),
             "v": Vector(self.size),
         }
-
-    def init(
-        self,
-        batch: Batch | int | None = None,
-        *,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> Depths:
-        return no_depths(self.size, batch, device, dtype)
 
     def step(self, state: Depths, instructions: Any) -> tuple[Depths, Tensor]:
         d, p, v = instructions
@@ -72,9 +57,6 @@ class Multipop:
         none = torch.zeros_like(whole(v))
         S = torch.lerp(torch.cat((S, none), -2), torch.cat((whole(v), S), -2), d[..., None, None])
         return Depths(S), S[..., 0, :-1]
-
-    def contents(self, state: Depths) -> Contents:
-        return mean_contents(state)
 
     def tops(self, state: Depths, count: int) -> Tensor:
         """The `count` topmost cells, (B, count, m)."""

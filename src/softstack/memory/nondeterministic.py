@@ -39,7 +39,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from softstack import checks
-from softstack.memory.protocol import Batch, Contents, Drawn, Head, Scores, Vector
+from softstack.memory.protocol import Contents, Drawn, Head, Scores, Vector
+from softstack.memory.shapes import Batch, Device, Dtype
 
 HIGHEST = 80.0  # of a logarithm: its exponential is finite in float32
 
@@ -87,13 +88,7 @@ class Nondeterministic:
         delta = Scores(K * (2 * K + self.states))
         return {"delta": delta, "v": Vector(self.vectors)} if self.vectors else {"delta": delta}
 
-    def init(
-        self,
-        batch: Batch = (),
-        *,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> Runs:
+    def init(self, batch: Batch = (), *, device: Device = None, dtype: Dtype = None) -> Runs:
         Q, Γ, C = self.states, self.symbols, 1 + self.vectors
         start = torch.arange(Q * Γ * C * Q * Γ, device=device) == 0
         gamma = start.to(dtype or torch.get_default_dtype()).view(1, Q * Γ, C, Q * Γ)

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from softstack import checks
 from softstack.memory.items import MemoryState, no_items, paper_heads
-from softstack.memory.protocol import Batch, Contents, Drawn, Head, Instructions
+from softstack.memory.protocol import Contents, Drawn, Head, Instructions
+from softstack.memory.shapes import Device, Dtype, Sequences
 
 
 @dataclass(frozen=True)
@@ -32,13 +33,7 @@ class NoMemory:
     def heads(self) -> dict[str, Head]:
         return paper_heads(self.size)
 
-    def init(
-        self,
-        batch: Batch | int | None = None,
-        *,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> MemoryState:
+    def init(self, batch: Sequences = None, *, device: Device = None, dtype: Dtype = None) -> MemoryState:
         return no_items(self.size, batch, device, dtype)
 
     def step(self, state: MemoryState, instructions: Instructions) -> tuple[MemoryState, Tensor]:

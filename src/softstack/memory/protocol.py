@@ -5,6 +5,7 @@ how it begins, what a step does, and what it holds. Networks, their heads and fi
 figures, pages and diagnosis work from that alone. docs/add/memory.md has a memory in one file.
 """
 
+from abc import ABC, abstractmethod
 from collections import namedtuple
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -14,8 +15,8 @@ import torch
 from torch import Tensor
 
 from softstack.errors import BadInput
+from softstack.memory.shapes import Batch, Device, Dtype
 
-Batch = tuple[int, ...]  # (B,), or () for one sequence
 Drawn = Literal["pile", "line", "cells"]
 TAKEN = frozenset("xyrVshio")  # names that a trace has for its own, so that no head may be called so
 State = Any  # a NamedTuple of tensors, each with the batch axes first
@@ -50,8 +51,8 @@ class Strength:
 
 
 @dataclass(frozen=True)
-class Vector:
-    """What: a vector (B, size) of numbers in [0, 1]."""
+class Numbers(ABC):
+    """Numbers (B, size), each of a row of its own."""
 
     size: int
     bias: float = 0.0
@@ -64,11 +65,25 @@ class Vector:
     def labels(self) -> tuple[str, ...]:
         return _numbers(self.size)
 
-    def value(self, raw: Tensor) -> Tensor:
-        return torch.sigmoid(raw)
+    @abstractmethod
+    def value(self, raw: Tensor) -> Tensor: ...
 
     def hardened(self, value: Tensor) -> Tensor:
         return value
+
+
+class Vector(Numbers):
+    """What: a vector (B, size) of numbers in [0, 1]."""
+
+    def value(self, raw: Tensor) -> Tensor:
+        return torch.sigmoid(raw)
+
+
+class Scores(Numbers):
+    """What a network puts out: numbers (B, size) as they are."""
+
+    def value(self, raw: Tensor) -> Tensor:
+        return raw
 
 
 @dataclass(frozen=True)
@@ -104,28 +119,6 @@ class Choice:
     def hardened(self, value: Tensor) -> Tensor:
         """The likeliest action for certain."""
         return torch.nn.functional.one_hot(value.argmax(-1), self.size).to(value.dtype)
-
-
-@dataclass(frozen=True)
-class Scores:
-    """What a network puts out: numbers (B, size) as they are."""
-
-    size: int
-    bias: float = 0.0
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (self.size,)
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return _numbers(self.size)
-
-    def value(self, raw: Tensor) -> Tensor:
-        return raw
-
-    def hardened(self, value: Tensor) -> Tensor:
-        return value
 
 
 # A kind of head has `size` rows in the linear map, the `shape` and `labels` of its value, and makes the
@@ -169,13 +162,7 @@ class Memory(Protocol):
     def width(self) -> int:
         """Numbers in what it reads."""
 
-    def init(
-        self,
-        batch: Batch = (),
-        *,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> State:
+    def init(self, batch: Batch = (), *, device: Device = None, dtype: Dtype = None) -> State:
         """The state before the first step, for (B,) sequences or, with (), for one without a batch axis."""
 
     def step(self, state: State, instructions: Any) -> tuple[State, Tensor]:

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from softstack import checks
 from softstack.errors import BadInput
-from softstack.memory.protocol import Batch, Contents, Drawn, Head, Memory, instructions_type, trusting
+from softstack.memory.protocol import Contents, Drawn, Head, Memory, instructions_type, trusting
+from softstack.memory.shapes import Batch, Device, Dtype
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,7 @@ class Several:
         numbers = range(1, self.count + 1)
         return {f"{name}_{number}": head for name, head in heads.items() for number in numbers}
 
-    def init(
-        self,
-        batch: Batch = (),
-        *,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> Any:
+    def init(self, batch: Batch = (), *, device: Device = None, dtype: Dtype = None) -> Any:
         return self.memory.init((*batch, self.count), device=device, dtype=dtype)
 
     def step(self, state: Any, instructions: Any) -> tuple[Any, Tensor]:
@@ -106,13 +101,7 @@ class Deep:
     def heads(self) -> dict[str, Head]:
         return dict(self.memory.heads)
 
-    def init(
-        self,
-        batch: Batch = (),
-        *,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> Any:
+    def init(self, batch: Batch = (), *, device: Device = None, dtype: Dtype = None) -> Any:
         return self.memory.init(batch, device=device, dtype=dtype)
 
     def step(self, state: Any, instructions: Any) -> tuple[Any, Tensor]:

@@ -13,18 +13,18 @@ and what is pushed below that depth is lost.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from softstack import checks
-from softstack.memory.depths import Depths, mean_contents, no_depths, tops, whole
-from softstack.memory.protocol import Batch, Choice, Contents, Drawn, Head, Vector
+from softstack.memory.depths import ByDepth, Depths, tops, whole
+from softstack.memory.protocol import Choice, Head, Vector
 
 
 @dataclass(frozen=True)
-class Superposition:
+class Superposition(ByDepth):
     """push times the stack moved down, plus pop times it moved up, plus no-op times it as it was.
 
     * `noop`: whether doing nothing is one of the actions
@@ -32,36 +32,21 @@ class Superposition:
     * `empty`: what is read where nothing is. Joulin and Mikolov read -1 from an empty stack.
     """
 
-    size: int  # m
     noop: bool = True
     depth: int | None = None
     empty: float = 0.0
 
     name = "superposition stack"
-    drawn: ClassVar[Drawn] = "pile"
 
     def __post_init__(self) -> None:
-        checks.positive("size", self.size)
+        super().__post_init__()
         if self.depth is not None:
             checks.positive("depth", self.depth)
-
-    @property
-    def width(self) -> int:
-        return self.size
 
     @property
     def heads(self) -> dict[str, Head]:
         actions = ("push", "pop", "no-op") if self.noop else ("push", "pop")
         return {"action": Choice(actions), "v": Vector(self.size)}
-
-    def init(
-        self,
-        batch: Batch | int | None = None,
-        *,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> Depths:
-        return no_depths(self.size, batch, device, dtype)
 
     def step(self, state: Depths, instructions: Any) -> tuple[Depths, Tensor]:
         a, v = instructions
@@ -76,9 +61,6 @@ class Superposition:
 
     def _read(self, S: Tensor) -> Tensor:
         return S[..., :-1] if not self.empty else S[..., :-1] + self.empty * (1 - S[..., -1:])
-
-    def contents(self, state: Depths) -> Contents:
-        return mean_contents(state)
 
     def tops(self, state: Depths, count: int) -> Tensor:
         """The `count` topmost cells, (B, count, m)."""

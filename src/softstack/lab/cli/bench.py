@@ -1,13 +1,11 @@
 """`softstack bench`."""
 
-import json
 from contextlib import nullcontext
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
-from softstack.lab.cli.screen import wide
+from softstack.lab.cli.screen import print_table
 from softstack.lab.reports import speed as benchmarks
 from softstack.lab.reports.figures import rendered
 from softstack.lab.runs import store
@@ -39,16 +37,15 @@ def bench(
     other = benchmarks.Peer.at(peer, peer_stack) if peer else None
     out.mkdir(parents=True, exist_ok=True)
     timings: list[benchmarks.Timing] = []
-    screen = Table("case", "T", "implementation", "ms", "times fused")
     errors = Console(stderr=True)
     with errors.status("timing") if errors.is_terminal else nullcontext():
         memory = list(benchmarks.memory())
         timings.extend(benchmarks.cases(full, other))
     own = {(t.case, t.T): t.seconds for t in timings if t.implementation == "fused"}
-    for t in timings:
-        ratio = t.seconds / own[t.case, t.T]
-        screen.add_row(t.case, str(t.T), t.implementation, f"{1e3 * t.seconds:.3f}", f"{ratio:,.1f}")
-    wide().print(screen)
+    ratios = [f"{t.seconds / own[t.case, t.T]:,.1f}" for t in timings]
+    lines = [(t.case, str(t.T), t.implementation, f"{1e3 * t.seconds:.3f}") for t in timings]
+    header = ("case", "T", "implementation", "ms", "times fused")
+    print_table(header, [(*line, ratio) for line, ratio in zip(lines, ratios, strict=True)])
     scans = ("scan, B=10, m=2", "scan, B=32, m=32")
     slopes = {case: round(benchmarks.of_time(timings, case), 3) for case in scans}
     for case, slope in slopes.items():
@@ -66,6 +63,6 @@ def bench(
         "memory": [use._asdict() for use in memory],
         "timings": [t._asdict() for t in timings],
     }
-    store.write(out / "bench.json", json.dumps(result, indent=1).encode() + b"\n")
+    store.write_json(out / "bench.json", result)
     store.write(out / "bench.png", rendered(benchmarks.plot(timings), "png"))
     print(f"Written: {out / 'bench.json'}, {out / 'bench.png'}")

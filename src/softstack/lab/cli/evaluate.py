@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from softstack.lab import tasks
-from softstack.lab.cli.options import opened
+from softstack.lab.cli.options import RunDir, opened
 from softstack.lab.runs import store
 from softstack.lab.tasks.data import Split, read_tsv
 from softstack.lab.tasks.metrics import METRICS
@@ -17,7 +17,7 @@ from softstack.words import counted
 
 
 def evaluate(
-    run_dir: Path,
+    run_dir: RunDir,
     /,
     *,
     data: Path | None = None,
@@ -34,8 +34,6 @@ def evaluate(
 
     Parameters
     ----------
-    run_dir
-        the directory of one trial, as `softstack train` prints it
     data
         a file with one example per line: input symbols, a tab, target symbols, separated by spaces, `_` where
         nothing is scored; `softstack sample` writes such files. If there are more targets than input symbols,

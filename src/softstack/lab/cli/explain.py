@@ -1,13 +1,11 @@
 """`softstack diagnose` and `softstack extract`: what a network does, and the machine that it is."""
 
-import json
 import sys
 from pathlib import Path
 
 from softstack import checks
 from softstack.formal import drawing
-from softstack.lab import tasks
-from softstack.lab.cli.options import Whole, opened
+from softstack.lab.cli.options import RunDir, Whole, opened
 from softstack.lab.cli.screen import say
 from softstack.lab.explain import diagnosis, diagnosis_figures, diagnosis_page, layers
 from softstack.lab.explain.extract import extract as extraction
@@ -16,7 +14,7 @@ from softstack.lab.reports.figures import rendered
 from softstack.lab.runs import store
 
 
-def diagnose(run_dir: Path, /, *, layer: Whole = 1, out: Path | None = None, strings: Whole = 200) -> None:
+def diagnose(run_dir: RunDir, /, *, layer: Whole = 1, out: Path | None = None, strings: Whole = 200) -> None:
     """Say whether a network uses its memory: as a stack, a queue, a counter, a register, or not at all.
 
     Swaps what two runs hold and sees whether answers follow; takes its reads, its state and the depth of its
@@ -27,8 +25,6 @@ def diagnose(run_dir: Path, /, *, layer: Whole = 1, out: Path | None = None, str
 
     Parameters
     ----------
-    run_dir
-        the directory of one trial, as `softstack train` and `softstack compile` print it
     layer
         whose memory, in a network of several layers; the first reads the symbols
     out
@@ -38,18 +34,15 @@ def diagnose(run_dir: Path, /, *, layer: Whole = 1, out: Path | None = None, str
     """
     checks.positive("--strings", strings)
     run = opened(run_dir)
-    network, c = store.network(run), run.condition
-    result = diagnosis.diagnose(layers.at(network, layer), c, run.seed, strings)
-    network_name = names.network(c.controller, buffered=c.buffered)
-    title = f"{names.task(tasks.find(c.task).name)}, {network_name} controller, seed {run.seed}"
+    network, title = store.network(run), names.trial(run)
+    result = diagnosis.diagnose(layers.at(network, layer), run.condition, run.seed, strings)
     if len(network.cells) > 1:
         title += f", layer {layer} of {len(network.cells)}"
         say(f"layer {layer} of {len(network.cells)} is diagnosed; --layer chooses another")
     folder = run_dir if out is None else out
-    folder.mkdir(parents=True, exist_ok=True)
-    store.write(folder / "diagnosis.json", json.dumps(result.as_dict(), indent=1).encode() + b"\n")
+    store.write_json(folder / "diagnosis.json", result.as_dict())
     store.write(folder / "diagnosis.png", rendered(diagnosis_figures.draw(result, title), "png"))
-    store.write(folder / "diagnosis.html", diagnosis_page.page(result, title).encode())
+    store.write(folder / "diagnosis.html", diagnosis_page.page(result, title))
     for measured in diagnosis_page.tables(result):
         print(diagnosis_page.text(measured), end="\n\n")
     print(result.fall)
@@ -58,7 +51,7 @@ def diagnose(run_dir: Path, /, *, layer: Whole = 1, out: Path | None = None, str
 
 
 def extract(
-    run_dir: Path,
+    run_dir: RunDir,
     /,
     *,
     states: Whole = 20,
@@ -76,8 +69,6 @@ def extract(
 
     Parameters
     ----------
-    run_dir
-        the directory of one trial, as `softstack train` and `softstack compile` print it
     states
         the most states that an explanation may have
     symbols
@@ -100,12 +91,11 @@ def extract(
         every_position=every_position,
     )
     folder = run_dir if out is None else out
-    folder.mkdir(parents=True, exist_ok=True)
     files = [folder / "extracted.json"]
-    store.write(folder / "extracted.json", json.dumps(result.as_dict(), indent=1).encode() + b"\n")
+    store.write_json(folder / "extracted.json", result.as_dict())
     if result.machine is not None:
-        store.write(folder / "extracted.pdt", str(result.machine).encode() + b"\n")
-        store.write(folder / "extracted.svg", drawing.svg(result.machine).encode())
+        store.write(folder / "extracted.pdt", f"{result.machine}\n")
+        store.write(folder / "extracted.svg", drawing.svg(result.machine))
         files += [folder / "extracted.pdt", folder / "extracted.svg"]
         print(result.machine)
         print()

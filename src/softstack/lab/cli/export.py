@@ -6,13 +6,13 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from softstack.errors import unknown
-from softstack.lab.cli.options import Whole, at_least_one, opened
+from softstack.lab.cli.options import RunDir, Whole, at_least_one, opened
 from softstack.lab.runs import disk
 from softstack.lab.runs import export as exporting
 
 
 def export(
-    run_dir: Path,
+    run_dir: RunDir,
     /,
     *,
     format: Annotated[str, Parameter(name=["--format", "-f"])] = "safetensors",
@@ -27,8 +27,6 @@ def export(
 
     Parameters
     ----------
-    run_dir
-        the directory of one trial, as `softstack train` prints it
     format
         safetensors, torch or json
     length

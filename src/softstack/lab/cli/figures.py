@@ -4,46 +4,37 @@ import json
 from pathlib import Path
 
 from softstack.errors import BadInput
-from softstack.lab import tasks
-from softstack.lab.cli.options import Whole, at_least_one, opened
+from softstack.lab.cli.options import EngineName, RunDir, Trials, at_least_one, opened, writable
 from softstack.lab.cli.screen import say
 from softstack.lab.reports import curves, names, trace_page
 from softstack.lab.reports import figures as drawing
+from softstack.lab.reports.writing import ranked
 from softstack.lab.runs import store
 from softstack.lab.sweeps.jobs import train_missing
 from softstack.words import counted
 
 
-def trace(run_dir: Path, symbols: str, /, *, out: Path = Path("trace.png")) -> None:
+def trace(run_dir: RunDir, symbols: str, /, *, out: Path = Path("trace.png")) -> None:
     """Draw what a trained network does on an input: pops, pushes, vectors, input and output at each step.
 
     softstack trace RUN_DIR "1 0 0 1 1 1"
 
     Parameters
     ----------
-    run_dir
-        the directory of one trial, as `softstack train` prints it
     symbols
         the input, symbols separated by spaces; the #s after a string to reverse may be left out
     out
         FILE.png, .svg, .html (the figure and its steps in a table) or .json (all that the network did)
     """
-    kinds = (".png", ".svg", ".html", ".json")
-    if out.suffix not in kinds:
-        raise BadInput(f"--out {out} must end in one of {', '.join(kinds)}")
-    if out.is_dir():
-        raise BadInput(f"--out {out} is a directory: name a file")
+    writable(out, ".png", ".svg", ".html", ".json")
     run = opened(run_dir)
     network = store.network(run)
     seen = drawing.observe(network, run.condition, symbols.split())
-    c = run.condition
-    network_name = names.network(c.controller, buffered=c.buffered)
-    title = f"{names.task(tasks.find(c.task).name)}, {network_name} controller, seed {run.seed}"
-    out.parent.mkdir(parents=True, exist_ok=True)
+    title = names.trial(run)
     if out.suffix == ".json":
-        store.write(out, json.dumps(drawing.as_json(seen)).encode())
+        store.write(out, json.dumps(drawing.as_json(seen)))
     elif out.suffix == ".html":
-        store.write(out, trace_page.page(network, run.condition, seen, title).encode())
+        store.write(out, trace_page.page(network, run.condition, seen, title))
     else:
         figure = drawing.draw(network, run.condition, seen, title)
         store.write(out, drawing.rendered(figure, out.suffix[1:]))
@@ -59,8 +50,8 @@ def figures(
     *,
     out: Path = Path("figures"),
     runs: Path = Path("runs/table1"),
-    trials: Whole = 10,
-    engine: str = "local",
+    trials: Trials = 10,
+    engine: EngineName = "local",
 ) -> None:
     """Draw the paper's Figures 5 and 6: five networks, each on the input that the paper shows.
 
@@ -73,17 +64,12 @@ def figures(
         where the figures go, each as PNG and SVG
     runs
         where run directories are; that of `softstack table` by default
-    trials
-        how many for each network, with seeds 0, 1, ...
-    engine
-        where missing trials train; see `softstack table --help`
     """
     seeds = range(at_least_one("--trials", trials))
     train_missing(runs, [shown.condition for shown in drawing.FIGURES], seeds, engine, say=say)
-    out.mkdir(parents=True, exist_ok=True)
     for shown in drawing.FIGURES:
         all_runs = [store.load(store.place(runs, shown.condition, seed)) for seed in seeds]
-        shown_run = sorted(all_runs, key=lambda run: (run.result["dev"], run.result["test"]))[trials // 2]
+        shown_run = ranked(all_runs)[trials // 2]
         network = store.network(shown_run)
         seen = drawing.observe(network, shown.condition, shown.symbols)
         figure = drawing.draw(network, shown.condition, seen, shown.title)
@@ -111,10 +97,7 @@ def plot(*run_dirs: Path, out: Path = Path("curves.png")) -> None:
     """
     if not run_dirs:
         raise BadInput("no run directory is given: name one, as `softstack train` prints it")
-    if out.suffix not in (".png", ".svg"):
-        raise BadInput(f"--out {out} must end in .png or .svg")
-    if out.is_dir():
-        raise BadInput(f"--out {out} is a directory: name a file")
+    writable(out, ".png", ".svg")
     places = curves.run_directories(run_dirs)
     runs = [opened(place) for place in places]
     trained = [run for run in runs if run.epochs]
@@ -123,6 +106,5 @@ def plot(*run_dirs: Path, out: Path = Path("curves.png")) -> None:
     if len(trained) < len(runs):
         say(f"{counted(len(runs) - len(trained), 'network')} left out: compiled, and not trained")
     figure = curves.draw(trained)
-    out.parent.mkdir(parents=True, exist_ok=True)
     store.write(out, drawing.rendered(figure, out.suffix[1:]))
     print(f"{counted(len(trained), 'run')}. Written: {out}")

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from softstack.errors import BadInput
 from softstack.formal import drawing
-from softstack.lab.cli.options import Whole
+from softstack.lab.cli.options import Whole, writable
 from softstack.lab.cli.screen import say
 from softstack.lab.explain import compiled as machines
 from softstack.lab.runs import store
@@ -92,10 +91,8 @@ def draw(machine: str, /, *, out: Path = Path("machine.svg")) -> None:
         FILE.svg, or FILE.dot for Graphviz
     """
     kinds = {".svg": drawing.svg, ".dot": drawing.dot}
-    if out.suffix not in kinds:
-        raise BadInput(f"--out {out} must end in one of {', '.join(kinds)}")
+    writable(out, *kinds)
     transducer, _ = machines.find(machine)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    store.write(out, kinds[out.suffix](transducer).encode())
+    store.write(out, kinds[out.suffix](transducer))
     print(transducer.size)
     print(f"Written: {out}")

@@ -1,12 +1,12 @@
 """Kinds of options that commands share, and checks of them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from softstack.errors import BadInput
+from softstack.errors import BadInput, unknown
 from softstack.lab import plugins
 from softstack.lab.cli.screen import say
 from softstack.lab.runs import store
@@ -19,6 +19,45 @@ def whole(kind: Any, tokens: Sequence[Any]) -> int:
 
 
 Whole = Annotated[int, Parameter(converter=whole)]
+Names = Annotated[list[str] | None, Parameter(consume_multiple=True)]
+Json = Annotated[bool, Parameter(name="--json", help="print JSON")]
+NoOpen = Annotated[bool, Parameter(help="write the page and leave the browser alone")]
+RunDir = Annotated[
+    Path,
+    Parameter(help="the directory of one trial, as `softstack train` and `softstack compile` print it"),
+]
+Trials = Annotated[int, Parameter(converter=whole, help="how many for each network, with seeds 0, 1, ...")]
+EngineName = Annotated[
+    str,
+    Parameter(
+        help="where missing trials train: local (one process per core), inline (in this process), or "
+        "tcp://host:port, a running dask scheduler"
+    ),
+]
+
+
+def chosen(
+    what: str,
+    names: Sequence[str] | None,
+    accepted: Collection[str],
+    default: Iterable[str] | None = None,
+    advice: str = "",
+) -> list[str]:
+    """The names that were given, or else those of the default, all by default. `advice` goes with a name that
+    is not accepted."""
+    for name in names or ():
+        if name not in accepted:
+            raise BadInput(f"{unknown(what, name, accepted)}{advice}")
+    return list(dict.fromkeys((default or accepted) if names is None else names))
+
+
+def writable(out: Path, *kinds: str) -> None:
+    """Refuse a file that does not end in one of these, or that is a directory."""
+    if out.suffix not in kinds:
+        ends = f"one of {', '.join(kinds)}" if len(kinds) > 2 else " or ".join(kinds)
+        raise BadInput(f"--out {out} must end in {ends}")
+    if out.is_dir():
+        raise BadInput(f"--out {out} is a directory: name a file")
 
 
 def at_least_one(name: str, number: int) -> int:

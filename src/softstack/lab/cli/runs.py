@@ -3,13 +3,13 @@
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-from cyclopts import Parameter
 from rich.table import Table
 
 from softstack.errors import BadInput
+from softstack.lab.cli.options import Json
 from softstack.lab.cli.screen import say, show
 from softstack.lab.runs import compare as comparing
 from softstack.lab.runs import disk, index, listing
@@ -85,7 +85,7 @@ def compare(
     on: Literal["dev", "test"] = "test",
     threshold: float = 0.99,
     confidence: float = 0.95,
-    as_json: Annotated[bool, Parameter(name="--json")] = False,
+    as_json: Json = False,
 ) -> None:
     """Put two conditions side by side: medians, their difference, and how often a trial succeeds.
 
@@ -107,8 +107,6 @@ def compare(
         above which a trial counts as a success
     confidence
         of the intervals
-    as_json
-        print JSON
     """
     if not 0 < confidence < 1:
         raise BadInput(f"--confidence must lie between 0 and 1; got {confidence}")

@@ -25,10 +25,8 @@ def schema(kind: Literal["condition", "sweep"] | None = None, /, *, out: Path | 
     """
     if kind is None:
         raise BadInput("name a kind of file: condition, for train --config, or sweep, for softstack sweep")
-    text = json.dumps(SCHEMAS[kind](), indent=1)
     if out is None:
-        print(text)
+        print(json.dumps(SCHEMAS[kind](), indent=1))
     else:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        disk.write(out, text.encode() + b"\n")
+        disk.write_json(out, SCHEMAS[kind]())
         print(f"Written: {out}")

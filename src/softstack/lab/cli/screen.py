@@ -1,6 +1,7 @@
 """What commands print beside their own lines."""
 
 import sys
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -19,6 +20,14 @@ def say(sentence: str) -> None:
 def wide() -> Console:
     """Standard output; wide where it is not a terminal. Brackets and colons in names are just that."""
     return Console(width=None if sys.stdout.isatty() else 200, markup=False, emoji=False)
+
+
+def print_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
+    """On standard output."""
+    screen = Table(*header)
+    for cells in lines:
+        screen.add_row(*cells)
+    wide().print(screen)
 
 
 def show(table: Table) -> None:

@@ -1,28 +1,18 @@
 """`softstack study`."""
 
-import json
 import os
 from pathlib import Path
-from typing import Annotated
 
 import torch
-from cyclopts import Parameter
 
-from softstack.errors import unknown
-from softstack.lab.cli.options import Whole, at_least_one
+from softstack.lab.cli.options import Names, Whole, at_least_one, chosen
 from softstack.lab.explain import mechanism, study_figures
 from softstack.lab.runs import store
 from softstack.lab.training import recipes
 from softstack.lab.training import study as cells
 
 
-def study(
-    names: Annotated[list[str] | None, Parameter(consume_multiple=True)] = None,
-    /,
-    *,
-    processes: Whole = 0,
-    out: Path = Path("runs/study"),
-) -> None:
+def study(names: Names = None, /, *, processes: Whole = 0, out: Path = Path("runs/study")) -> None:
     """Find out what the recipe of `softstack solve` depends on, one of its numbers at a time.
 
     Trains 64 single LSTMs for each value of the reset rate, the noise, the steps, the training strings, and
@@ -40,19 +30,15 @@ def study(
     out
         where the files go
     """
-    wanted = recipes.HARD if names is None else tuple(names)
-    for name in wanted:
-        if name not in recipes.HARD:
-            raise unknown("task of the study", name, recipes.HARD)
+    wanted = chosen("task of the study", names, recipes.HARD)
     file, count = out / "study.jsonl", at_least_one("--processes", processes or os.cpu_count() or 1)
     for name in cells.run(file, cells.cells(wanted), count):
         print(f"trained: {name}", flush=True)
     lines = [line for line in cells.read(file) if line["condition"]["task"] in wanted]
     store.write(out / "study.png", study_figures.success(lines))
     moments = [line for task in wanted for line in mechanism.along(task)]
-    store.write(out / "mechanism.json", json.dumps(moments, indent=1).encode() + b"\n")
+    store.write_json(out / "mechanism.json", moments)
     store.write(out / "mechanism.png", study_figures.needs(moments))
     where = store.provenance("cuda" if torch.cuda.is_available() else "cpu")
-    meta = {**where, "mechanism_commit": where["commit"]}
-    store.write(out / "meta.json", json.dumps(meta, indent=2).encode() + b"\n")
+    store.write_json(out / "meta.json", {**where, "mechanism_commit": where["commit"]})
     print(f"Written: {file}, study.png, mechanism.json and mechanism.png")

@@ -4,12 +4,11 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
 from rich.table import Table
 
 from softstack.errors import BadInput, unknown
+from softstack.lab.cli.options import Json, Names
 from softstack.lab.cli.screen import say, show
 from softstack.lab.runs import sinks, store
 from softstack.lab.sweeps import jobs, progress, tally
@@ -17,8 +16,6 @@ from softstack.lab.sweeps import plans as sweeps
 from softstack.lab.sweeps import workers as clusters
 from softstack.lab.sweeps.workers import Engine
 from softstack.words import counted, shown
-
-Sinks = Annotated[list[str] | None, Parameter(consume_multiple=True)]
 
 
 def sweep(
@@ -33,9 +30,9 @@ def sweep(
     tls_key: Path | None = None,
     checkpoint: float = 30.0,
     stall: float = 600.0,
-    sink: Sinks = None,
+    sink: Names = None,
     dry_run: bool = False,
-    as_json: Annotated[bool, Parameter(name="--json")] = False,
+    as_json: Json = False,
 ) -> None:
     """Train every condition of a TOML file with every seed.
 
@@ -89,8 +86,6 @@ def sweep(
         where the curves of each finished trial go too: tensorboard, wandb or both
     dry_run
         say what would be done, and do nothing
-    as_json
-        print JSON
     """
     root = out or Path("runs") / file.stem
     plan = sweeps.load(file, root)
@@ -145,9 +140,7 @@ def _dry_run(root: Path, plan: sweeps.Sweep, engine: Engine) -> None:
             print(cluster.job_script(), end="")
 
 
-def status(
-    root: Path = Path("runs"), /, *, as_json: Annotated[bool, Parameter(name="--json")] = False
-) -> None:
+def status(root: Path = Path("runs"), /, *, as_json: Json = False) -> None:
     """How far the sweeps under a directory are: done, running, failed, rate and time left.
 
     softstack status runs/mine
@@ -156,8 +149,6 @@ def status(
     ----------
     root
         where run directories are, or folders with them
-    as_json
-        print JSON
     """
     standings: list[progress.Standing] = []
     for plan in progress.plans(root):

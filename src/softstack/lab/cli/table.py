@@ -1,30 +1,22 @@
 """`softstack table`."""
 
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
-import torch
-from cyclopts import Parameter
-from rich.table import Table
 
 from softstack.errors import BadInput
-from softstack.lab.cli.options import Whole, at_least_one
-from softstack.lab.cli.screen import say, wide
-from softstack.lab.reports import distributions, row_page, table_page
+from softstack.lab.cli.options import EngineName, Names, Trials, at_least_one
+from softstack.lab.cli.screen import print_table, say
+from softstack.lab.reports import distributions, row_page, table_page, writing
 from softstack.lab.reports import table1 as report
-from softstack.lab.runs import store
 from softstack.lab.sweeps.jobs import train_missing
 from softstack.lab.training.conditions import TABLE_1, corrected
 
-Rows = Annotated[list[str] | None, Parameter(consume_multiple=True)]
-
 
 def table(
-    *, trials: Whole = 10, rows: Rows = None, out: Path = Path("runs/table1"), engine: str = "local"
+    *, trials: Trials = 10, rows: Names = None, out: Path = Path("runs/table1"), engine: EngineName = "local"
 ) -> None:
     """Reproduce the paper's Table 1, side by side with the paper's own numbers.
 
@@ -40,14 +32,10 @@ def table(
 
     Parameters
     ----------
-    trials
-        how many for each row, with seeds 0, 1, ...
     rows
         numbers of rows, from 1 to 18, or names of tasks; all if not given
     out
         where run directories and reports go
-    engine
-        local (one process per core), inline (in this process), or tcp://host:port, a running dask scheduler
     """
     began = time.perf_counter()
     numbers = _row_numbers(rows)
@@ -55,14 +43,7 @@ def table(
     conditions = [c for n in numbers for c in (TABLE_1[n - 1], corrected(TABLE_1[n - 1])) if c is not None]
     trained = train_missing(out, conditions, seeds, engine, "table1", say=say)
     reproduced = report.table(out, numbers, seeds)
-    meta = {
-        **store.provenance("cuda" if torch.cuda.is_available() else "cpu"),
-        "commit": report.commits(out, conditions, seeds),
-        "trained": trained,
-        "cores": os.cpu_count(),
-        "seeds": list(seeds),
-        "seconds": round(time.perf_counter() - began, 1),
-    }
+    meta = writing.meta(out, conditions, seeds, trained, began)
     name = report.write(out, reproduced, meta)
     table_page.write(out, name, reproduced, meta)
     row_page.write(out, reproduced, f"{name}.html")
@@ -74,10 +55,7 @@ def table(
         listed = distributions.rows(reproduced, common)
         distributions.write(out, listed, meta)
         print(distributions.verdict(listed))
-    screen = Table(*report.HEADER)
-    for cells in report.cells(reproduced):
-        screen.add_row(*(cell.strip("*") for cell in cells))
-    wide().print(screen)
+    print_table(report.HEADER, [[cell.strip("*") for cell in cells] for cells in report.cells(reproduced)])
     print(report.verdict(reproduced))
     print(f"Report: {out / name}.html, and .md and .json beside it")
 

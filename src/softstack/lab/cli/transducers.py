@@ -1,14 +1,12 @@
 """`softstack transducers`."""
 
-import json
 import time
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from softstack.errors import unknown
-from softstack.lab.cli.options import Whole, at_least_one
+from softstack.lab.cli.options import EngineName, Trials, at_least_one, chosen
 from softstack.lab.cli.screen import say
 from softstack.lab.explain import transducer_table
 from softstack.lab.runs import store
@@ -19,8 +17,8 @@ def transducers(
     *,
     names: Annotated[list[str] | None, Parameter(name="--tasks", consume_multiple=True)] = None,
     runs: Path = Path("runs/table1"),
-    trials: Whole = 10,
-    engine: str = "local",
+    trials: Trials = 10,
+    engine: EngineName = "local",
     out: Path = Path("runs/transducers"),
 ) -> None:
     """Put compiled and trained networks side by side: accuracy by length, verdicts, extracted machines.
@@ -34,18 +32,11 @@ def transducers(
         tasks of the paper; all six if not given
     runs
         where run directories are; that of `softstack table` by default
-    trials
-        how many for each network, with seeds 0, 1, ...
-    engine
-        where missing trials train; see `softstack table --help`
     out
         where the page goes; `--out docs` makes the page of the documentation
     """
     began = time.perf_counter()
-    wanted = transducer_table.TASKS if names is None else tuple(names)
-    for task in wanted:
-        if task not in transducer_table.TASKS:
-            raise unknown("task of the paper", task, transducer_table.TASKS)
+    wanted = chosen("task of the paper", names, transducer_table.TASKS)
     seeds = range(at_least_one("--trials", trials))
     train_missing(runs, transducer_table.conditions(wanted), seeds, engine, say=say)
     rows: list[transducer_table.Row] = []
@@ -57,10 +48,9 @@ def transducers(
         print("  ".join(transducer_table.cells(row)), flush=True)
         name, svg = transducer_table.picture(row, machine) or ("", "")
         if svg and svg not in pictures:
-            store.write(out / "transducers" / name, svg.encode())
+            store.write(out / "transducers" / name, svg)
             pictures[svg] = f"transducers/{name}"
     meta = {**store.provenance("cpu"), "seeds": list(seeds), "seconds": round(time.perf_counter() - began, 1)}
-    text = json.dumps({**meta, "rows": rows}, indent=1)
-    store.write(out / "transducers.json", text.encode() + b"\n")
-    store.write(out / "transducers.md", transducer_table.page(rows, meta, [*pictures.values()]).encode())
+    store.write_json(out / "transducers.json", {**meta, "rows": rows})
+    store.write(out / "transducers.md", transducer_table.page(rows, meta, [*pictures.values()]))
     print(f"Written: {out / 'transducers.md'}, and transducers.json beside it")

@@ -6,9 +6,8 @@ import webbrowser
 from pathlib import Path
 
 from softstack import viewer
-from softstack.errors import BadInput
 from softstack.lab import tasks
-from softstack.lab.cli.options import opened
+from softstack.lab.cli.options import NoOpen, opened, writable
 from softstack.lab.cli.screen import say
 from softstack.lab.reports import gallery as exhibits
 from softstack.lab.reports import network_page
@@ -17,7 +16,7 @@ from softstack.lab.tasks.data import check_symbols
 
 
 def view(
-    *run_dirs: Path, symbols: str | None = None, out: Path = Path("view.html"), no_open: bool = False
+    *run_dirs: Path, symbols: str | None = None, out: Path = Path("view.html"), no_open: NoOpen = False
 ) -> None:
     """Look inside trained networks in a browser, on any input that you type.
 
@@ -36,10 +35,8 @@ def view(
         the input to begin with, symbols separated by spaces
     out
         the page, FILE.html
-    no_open
-        write the page and leave the browser alone
     """
-    _check(out)
+    writable(out, ".html")
     runs = [opened(path) for path in run_dirs]
     typed = None if symbols is None else symbols.split()
     if typed is not None and runs:
@@ -51,9 +48,7 @@ def view(
     _show(out, network_page.page(runs, symbols=typed), no_open)
 
 
-def gallery(
-    *, out: Path = Path("gallery.html"), runs: Path | None = None, no_open: bool = False
-) -> None:
+def gallery(*, out: Path = Path("gallery.html"), runs: Path | None = None, no_open: NoOpen = False) -> None:
     """Look inside networks that come with softstack: some work, some fail, and each can be broken.
 
     Writes one page that needs no server and no network, and opens it. The networks run in the page; each
@@ -67,17 +62,15 @@ def gallery(
         the page, FILE.html
     runs
         a folder for copies of their run directories
-    no_open
-        write the page and leave the browser alone
     """
-    _check(out)
+    writable(out, ".html")
     if runs is not None:
         exhibits.copy(runs)
         print(f"Run directories: {runs}")
     _show(out, exhibits.page(), no_open)
 
 
-def play(*, out: Path = Path("play.html"), no_open: bool = False) -> None:
+def play(*, out: Path = Path("play.html"), no_open: NoOpen = False) -> None:
     """Push and pop by hand: a page with a stack or a queue, and no network.
 
     Sliders and keys set how much is popped and pushed, and what. The page draws the memory and writes down
@@ -87,24 +80,14 @@ def play(*, out: Path = Path("play.html"), no_open: bool = False) -> None:
     ----------
     out
         the page, FILE.html
-    no_open
-        write the page and leave the browser alone
     """
-    _check(out)
+    writable(out, ".html")
     _show(out, viewer.play(stamp=network_page.stamp()), no_open)
-
-
-def _check(out: Path) -> None:
-    if out.suffix != ".html":
-        raise BadInput(f"--out {out} must end in .html")
-    if out.is_dir():
-        raise BadInput(f"--out {out} is a directory: name a file")
 
 
 def _show(out: Path, text: str, no_open: bool) -> None:
     """Write a page and open it."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    store.write(out, text.encode())
+    store.write(out, text)
     print(f"Written: {out}")
     if not no_open and _has_screen():
         webbrowser.open(out.resolve().as_uri())

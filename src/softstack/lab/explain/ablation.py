@@ -4,6 +4,7 @@ Each edit changes what a step starts from, or what the controller does in it; th
 """
 
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import NamedTuple
 
 import torch
@@ -39,6 +40,12 @@ def mean_reads(state: State) -> State:
 
 def without_state(state: State) -> State:
     return state._replace(h=tuple(torch.zeros_like(h) for h in state.h))
+
+
+def by_step(change: Callable[[State, int], State]) -> Edit:
+    """A change of the state that is told before which step it is, from 0; for one run."""
+    steps = count()
+    return Edit(state=lambda state: change(state, next(steps)))
 
 
 def nearest_alone(memory: Memory) -> Edit | None:

@@ -51,11 +51,7 @@ class Candidate(NamedTuple):
 
 
 def best_candidate(
-    seen: Sequence[Seen],
-    held: Sequence[Example],
-    told: Sequence[Sequence[str]],
-    limits: Limits,
-    blank: str,
+    seen: Sequence[Seen], held: Sequence[Example], told: Sequence[Sequence[str]], limits: Limits, blank: str
 ) -> tuple[Candidate | None, Candidate | None]:
     """The candidate that agrees best with the network among those within the limits, and the best beyond them
     where that is better."""

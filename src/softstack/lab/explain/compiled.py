@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import safetensors.torch
 import torch
@@ -41,32 +42,15 @@ def speaking(machine: Transducer, task: str) -> tuple[Transducer, str, str]:
     return told, str(told) if task == str(machine) else task, sentence
 
 
-def compile_task(
-    machine: Transducer,
-    task: str,
-    *,
-    controller: str = "lstm",
-    buffered: bool = True,
-    codes: str = "onehot",
-    length: int = 10_000,
-    tolerance: float | None = None,
-) -> tuple[Compiled, Trial]:
-    """A network compiled from a machine over a task's alphabet, as a trial that took no epochs."""
+def compile_task(machine: Transducer, task: str, **options: Any) -> tuple[Compiled, Trial]:
+    """A network compiled from a machine over a task's alphabet, as a trial that took no epochs. The options
+    are those of `formal.compiler.compiled`."""
     alphabet = tasks.find(task).alphabet
-    compilation = compiled(
-        machine,
-        inputs=alphabet,
-        outputs=alphabet,
-        controller=controller,
-        buffered=buffered,
-        codes=codes,
-        length=length,
-        tolerance=tolerance,
-    )
+    compilation = compiled(machine, inputs=alphabet, outputs=alphabet, **options)
     condition = Condition(
         task,
-        controller,
-        buffered=buffered,
+        compilation.network.cell.controller_name,
+        buffered=compilation.network.cell.buffered,
         hidden_size=compilation.network.hidden_size,
         memory_size=compilation.network.memory_size,
         steps_per_symbol=max(1, compilation.steps(1)),
@@ -95,5 +79,5 @@ def save(root: Path, machine: Transducer, trial: Trial) -> Path:
         if any(not torch.equal(there[name], weight) for name, weight in trial.weights.items()):
             raise BadInput(f"{path} holds another network of the same sizes: give another --out")
     path = store.save(root, trial)
-    store.write(path / "machine.pdt", str(machine).encode() + b"\n")
+    store.write(path / "machine.pdt", f"{machine}\n")
     return path

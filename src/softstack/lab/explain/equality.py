@@ -11,7 +11,7 @@ from softstack.formal.recognising import is_recogniser, with_verdicts
 from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
 from softstack.lab.explain.ablation import Network
-from softstack.lab.explain.extract import Extraction, extract
+from softstack.lab.explain.extract import extract
 from softstack.lab.explain.fidelity import outputs, said_by
 from softstack.lab.tasks.data import Example
 from softstack.lab.training.conditions import Condition
@@ -23,29 +23,21 @@ class Party(NamedTuple):
     machine: Transducer | None
     network: Network | None = None
     condition: Condition | None = None
-    extraction: Extraction | None = None
-
-    @property
-    def note(self) -> str:
-        """How the machine of a network was come by."""
-        return "" if self.extraction is None else self.extraction.sentence
+    note: str = ""  # how the machine of a network was come by
 
     def says(self, word: tuple[str, ...]) -> list[str]:
-        """All that is said to a word, by the network itself where there is one."""
-        if self.network is not None and self.condition is not None and self._knows(word):
+        """All that is said to a word, by the network itself where there is one that knows its symbols."""
+        alphabet = () if self.condition is None else tasks.find(self.condition.task).alphabet
+        if self.network is not None and self.condition is not None and set(word) <= set(alphabet):
             return outputs(self.network, self.condition, [Example(word, (None,) * len(word))])[0]
         return [] if self.machine is None else said_by(self.machine, word)
-
-    def _knows(self, word: tuple[str, ...]) -> bool:
-        assert self.condition is not None
-        return set(word) <= set(tasks.find(self.condition.task).alphabet)
 
 
 def network_party(network: Network, condition: Condition, seed: int) -> Party:
     """The machine that is read off a network, if that explains it."""
     extraction = extract(network, condition, seed)
     machine = extraction.machine if extraction.explained else None
-    return Party(machine, network, condition, extraction)
+    return Party(machine, network, condition, extraction.sentence)
 
 
 def equal(first: Party, second: Party, *, within_first: bool = False) -> Comparison:

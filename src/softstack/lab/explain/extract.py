@@ -22,7 +22,6 @@ from softstack.lab.explain.candidates import Candidate, Limits, best_candidate
 from softstack.lab.explain.fidelity import (
     Counterexample,
     Score,
-    Share,
     compared,
     measured,
     outputs,
@@ -60,11 +59,6 @@ class Extraction(NamedTuple):
     sentence: str
 
     def as_dict(self) -> dict[str, Any]:
-        def share(s: Share) -> dict[str, Any]:
-            strings = s.total if s.strings is None else s.strings
-            counts = {"right": s.right, "total": s.total, "strings": strings}
-            return {"value": s.value, "interval": s.interval, **counts}
-
         m, c, h = self.machine, self.counterexample, self.hardening
         return {
             "machine": None if m is None else str(m),
@@ -73,19 +67,11 @@ class Extraction(NamedTuple):
             "rules": None if m is None else len(m.rules),
             "explained": self.explained,
             "off": 0.0 if h is None else h.off,
-            "stays": None if h is None else share(h.stays),
-            "hardening": None if h is None else {**h._asdict(), "stays": share(h.stays)},
+            "stays": None if h is None else h.stays.as_dict(),
+            "hardening": None if h is None else {**h._asdict(), "stays": h.stays.as_dict()},
             "consistent": self.consistent,
             "agreed": self.agreed,
-            "scores": [
-                {
-                    "factor": s.factor,
-                    "fidelity": share(s.fidelity),
-                    "symbols": share(s.symbols),
-                    "accuracy": share(s.accuracy),
-                }
-                for s in self.scores
-            ],
+            "scores": [score.as_dict() for score in self.scores],
             "counterexample": None if c is None else c._asdict(),
             "sentence": self.sentence,
         }

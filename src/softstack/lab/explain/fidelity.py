@@ -3,14 +3,14 @@
 Strings are independent and the symbols of one string are not, so every interval is over strings.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from softstack.buffered import BufferedState
+from softstack.buffered import BufferedStackRNN, BufferedState
 from softstack.cell import Edit
 from softstack.formal.running import transduced
 from softstack.formal.transducer import Transducer
@@ -36,6 +36,11 @@ class Share(NamedTuple):
     strings: int | None = None  # where `total` counts symbols; by default it counts strings
 
     @property
+    def trials(self) -> int:
+        """What is independent: strings."""
+        return self.total if self.strings is None else self.strings
+
+    @property
     def value(self) -> float:
         return self.right / self.total if self.total else 0.0
 
@@ -43,9 +48,12 @@ class Share(NamedTuple):
     def interval(self) -> tuple[float, float]:
         if not self.total:
             return 0.0, 1.0
-        strings = self.total if self.strings is None else self.strings
-        _, low, high = wilson(self.value * strings, strings)
+        _, low, high = wilson(self.value * self.trials, self.trials)
         return low, high
+
+    def as_dict(self) -> dict[str, Any]:
+        counts = {"right": self.right, "total": self.total, "strings": self.trials}
+        return {"value": self.value, "interval": self.interval, **counts}
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -67,6 +75,10 @@ class Score(NamedTuple):
     symbols: Share  # symbols of the network's output
     accuracy: Share  # symbols that the task asks for
 
+    def as_dict(self) -> dict[str, Any]:
+        shares = {name: getattr(self, name).as_dict() for name in ("fidelity", "symbols", "accuracy")}
+        return {"factor": self.factor, **shares}
+
 
 class Counterexample(NamedTuple):
     """Where machine and network differ."""
@@ -87,6 +99,12 @@ def inputs(
     for b, example in enumerate(strings):
         x[b, range(len(example.input)), [alphabet.index(s) for s in example.input]] = 1
     return x, sizes
+
+
+def steps_of(network: Network, sizes: torch.Tensor) -> list[int]:
+    """That it makes on strings of these sizes (B,)."""
+    steps = network.steps if isinstance(network, BufferedStackRNN) else int
+    return [steps(size) for size in sizes.tolist()]
 
 
 @torch.no_grad()
@@ -162,24 +180,21 @@ def accuracy(said: Sequence[Sequence[str]], strings: Sequence[Example]) -> Share
     return Share(right, total, len(strings))
 
 
-def first_difference(
-    machine: Transducer,
+def differences(
+    said: Sequence[Sequence[str]],
     told: Sequence[Sequence[str]],
     strings: Sequence[Example],
     condition: Condition,
     every_position: bool,
-) -> Counterexample | None:
-    """The shortest of the strings on which machine and network differ."""
-    different: list[Counterexample] = []
-    for theirs, example in zip(told, strings, strict=True):
-        ours = said_by(machine, example.input)
+) -> Iterator[Counterexample]:
+    """The strings on which machine and network differ."""
+    for ours, theirs, example in zip(said, told, strings, strict=True):
         places, _ = compared(ours, theirs, example.target, every_position)
         if places:
             j = places[0]
             word = example.input if condition.buffered else example.input[: j + 1]
-            pair = (said[j] if j < len(said) else "" for said in (ours, theirs))
-            different.append(Counterexample(word, j, *pair))
-    return min(different, key=lambda c: (len(c.symbols), c.position), default=None)
+            pair = (output[j] if j < len(output) else "" for output in (ours, theirs))
+            yield Counterexample(word, j, *pair)
 
 
 def strings_of(condition: Condition, rng: np.random.Generator, n: int, factor: int) -> list[Example]:
@@ -209,6 +224,5 @@ def measured(
         said = [said_by(machine, example.input) for example in strings]
         whole, symbols = agreement(said, told, strings, every_position)
         scores.append(Score(factor, whole, symbols, accuracy(said, strings)))
-        if counterexample := first_difference(machine, told, strings, condition, every_position):
-            different.append(counterexample)
+        different += differences(said, told, strings, condition, every_position)
     return scores, min(different, key=lambda c: (len(c.symbols), c.position), default=None)

@@ -132,12 +132,7 @@ def grafts(
     return chosen
 
 
-def _as_high(
-    piles: Piles,
-    places: Places,
-    donors: Places,
-    rng: np.random.Generator,
-) -> Places:
+def _as_high(piles: Piles, places: Places, donors: Places, rng: np.random.Generator) -> Places:
     """For each of the places a donor whose height beneath is about the same."""
     heights = piles.beneath[donors].numpy()
     order = np.argsort(heights, kind="stable")

@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_map
 
 from softstack.cell import Edit, State
 from softstack.lab import tasks
-from softstack.lab.explain.ablation import Network
+from softstack.lab.explain.ablation import Network, by_step
 from softstack.lab.tasks.data import encode, one_hot
 from softstack.lab.training.conditions import Condition, build
 from softstack.lab.training.population import Population
@@ -83,15 +83,12 @@ def share(network: Network, condition: Condition, what: str) -> float:
 
 def _replaced(time: int, what: str, others: torch.Tensor) -> Edit:
     """Before step `time` every run gets a part of another run's state."""
-    step = -1
 
-    def change(state: State) -> State:
-        nonlocal step
-        step += 1
+    def change(state: State, step: int) -> State:
         if step != time:
             return state
         if what == "state":
             return state._replace(h=tuple(part[others] for part in state.h))
         return state._replace(memory=tree_map(lambda part: part[others], state.memory), r=state.r[others])
 
-    return Edit(state=change)
+    return by_step(change)

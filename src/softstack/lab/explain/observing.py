@@ -8,12 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from softstack.buffered import BufferedStackRNN
 from softstack.cell import Edit
 from softstack.formal.extraction import END, Seen
 from softstack.lab import tasks
 from softstack.lab.explain.ablation import NOTHING, Network, edits, hardened, in_parts, run, steeper
-from softstack.lab.explain.fidelity import Share, agreement, inputs, outputs
+from softstack.lab.explain.fidelity import Share, agreement, inputs, outputs, steps_of
 from softstack.lab.tasks.data import Example
 from softstack.lab.training.conditions import Condition
 
@@ -67,7 +66,7 @@ def harden(
         return agreement(outputs(network, condition, strings, edit), own, strings, every_position).symbols
 
     strengths = {"u": plain.u, "d": plain.d, **({"i": plain.i, "o": plain.o} if condition.buffered else {})}
-    live = torch.arange(plain.x.shape[1]) < _steps(network, sizes).unsqueeze(1)
+    live = torch.arange(plain.x.shape[1]) < torch.tensor(steps_of(network, sizes)).unsqueeze(1)
     values = {name: s[live] for name, s in strengths.items()}
 
     def off(parts: int) -> float:
@@ -100,11 +99,6 @@ def _between(strengths: Tensor) -> tuple[float, float]:
     return share, float(neither.median()) if len(neither) else 0.0
 
 
-def _steps(network: Network, sizes: Tensor) -> Tensor:
-    steps = network.steps if isinstance(network, BufferedStackRNN) else int
-    return torch.tensor([steps(int(size)) for size in sizes])
-
-
 def observe(
     network: Network,
     condition: Condition,
@@ -121,7 +115,7 @@ def observe(
     remembers = bool(network.cell.core.init((1,), x))
     lost = int(condition.buffered and condition.discard_first)
     seen: list[Seen] = []
-    for b, (example, steps) in enumerate(zip(strings, _steps(network, sizes).tolist(), strict=True)):
+    for b, (example, steps) in enumerate(zip(strings, steps_of(network, sizes), strict=True)):
         scored = [every_position or target is not None for target in example.target]
         give = trace.o[b, :steps].bool()
         places = (give.cumsum(0) - 1 - lost).tolist()

@@ -7,7 +7,7 @@ import numpy as np
 from softstack.errors import BadInput
 from softstack.formal.running import deep_walk
 from softstack.lab import tasks
-from softstack.lab.tasks.data import Example, Split
+from softstack.lab.tasks.data import Example, Split, uniform
 from softstack.lab.training.conditions import Condition
 
 MOST_STEPS = 256  # of a network on a test string that is still a probe
@@ -48,6 +48,5 @@ def outside(task: str, rng: np.random.Generator, strings: Sequence[Example]) -> 
     wild = []
     for example in strings:
         begin = example.input[: int(rng.integers(len(example.input)))]
-        more = tuple(letters[k] for k in rng.integers(len(letters), size=3))
-        wild.append(Example((*begin, *more), (None,) * (len(begin) + 3)))
+        wild.append(Example((*begin, *uniform(rng, letters, 3)), (None,) * (len(begin) + 3)))
     return wild

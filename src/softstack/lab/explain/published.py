@@ -7,18 +7,17 @@ is that of the lowest dev loss.
 """
 
 import html
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import torch
 
 from softstack.lab import tasks
 from softstack.lab.explain.ablation import hardened
-from softstack.lab.reports import names
+from softstack.lab.reports import names, writing
+from softstack.lab.reports.writing import Line
 from softstack.lab.runs import store
 from softstack.lab.tasks.data import Example, one_hot
 from softstack.lab.tasks.metrics import METRICS, Answers
@@ -26,8 +25,8 @@ from softstack.lab.training.conditions import Condition, Network
 from softstack.lab.training.draws import encoded, stream
 from softstack.lab.training.published import CLAIMS, Claim
 from softstack.lab.training.scores import compared
+from softstack.lab.training.train import finite
 
-Line = dict[str, Any]
 STRINGS = 200  # test strings of each trial
 AT_ONCE = 50  # of them
 
@@ -55,35 +54,26 @@ def _answers(
 def scored(root: Path, claim: Claim, condition: Condition, seeds: Sequence[int], device: str) -> list[Line]:
     """The trials of a network of a claim. What was measured is kept under `root`."""
     runs = [store.load(store.place(root, condition, seed)) for seed in seeds]
-    digests = [store.digest((run.path / "result.json").read_bytes()) for run in runs]
     file = root / "measured" / f"published-{condition.name}.json"
-    if file.exists() and (content := json.loads(file.read_text()))["results"] == digests:
-        kept: list[Line] = content["trials"]
-        return kept
-    task, lines = tasks.find(condition.task), []
-    for run in runs:
-        examples = tasks.draw(task, stream(run.seed, "test"), STRINGS, "test")
-        network = store.network(run).to(device)
-        line = {"seed": run.seed, "dev_loss": run.result["dev_loss"], "dev": run.result["dev"]}
-        for name, rounded in (("score", False), ("rounded", True)):
-            said = answers(network, condition, examples, rounded=rounded)
-            value = METRICS[claim.metric].of(said).item()
-            line[name] = round(value, 6) if math.isfinite(value) else None
-        lines.append(line)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    store.write(file, json.dumps({"results": digests, "trials": lines}).encode() + b"\n")
-    return lines
+    return writing.measured(file, runs, lambda: [_line(run, claim, device) for run in runs])
+
+
+def _line(run: store.Run, claim: Claim, device: str) -> Line:
+    task = tasks.find(run.condition.task)
+    examples = tasks.draw(task, stream(run.seed, "test"), STRINGS, "test")
+    network = store.network(run).to(device)
+    line = {"seed": run.seed, "dev_loss": run.result["dev_loss"], "dev": run.result["dev"]}
+    for name, rounded in (("score", False), ("rounded", True)):
+        said = answers(network, run.condition, examples, rounded=rounded)
+        value = METRICS[claim.metric].of(said).item()
+        line[name] = round(value, 6) if math.isfinite(value) else None
+    return line
 
 
 def rows(root: Path, seeds: Sequence[int], device: str = "cpu") -> list[Line]:
     return [
         {
-            "paper": claim.paper,
-            "figure": claim.figure,
-            "metric": claim.metric,
-            "value": claim.value,
-            "rounded": claim.rounded,
-            "protocol": claim.protocol,
+            **{name: part for name, part in claim._asdict().items() if name != "conditions"},
             "task": condition.task,
             "memory": condition.memory,
             "controller": condition.controller,
@@ -111,23 +101,14 @@ def reaches(row: Line, value: float) -> bool:
 
 def chosen(row: Line) -> float:
     """The score of the trial of the lowest dev loss."""
-    place = min(range(len(row["trials"])), key=lambda k: _finite(row["trials"][k]["dev_loss"]))
+    place = min(range(len(row["trials"])), key=lambda k: finite(row["trials"][k]["dev_loss"]))
     return scores_of(row)[place]
 
 
-def _finite(loss: float) -> float:
-    return loss if math.isfinite(loss) else math.inf
-
-
 HEADER = (
-    "paper",
-    "figure",
-    "network",
-    "chosen by dev loss",
-    "median",
-    "trials that reach it",
-    "where ours differs",
-)
+    "paper", "figure", "network",
+    "chosen by dev loss", "median", "trials that reach it", "where ours differs",
+)  # fmt: skip
 
 
 def lines(rows: Sequence[Line]) -> list[list[str]]:
@@ -165,9 +146,7 @@ def verdict(rows: Sequence[Line]) -> str:
 
 
 def markdown(rows: Sequence[Line]) -> str:
-    table = [HEADER, ["---"] * len(HEADER), *lines(rows)]
-    text = "\n".join("| " + " | ".join(cells) + " |" for cells in table)
-    return f"{verdict(rows)}\n\n{text}"
+    return f"{verdict(rows)}\n\n{writing.table(HEADER, lines(rows))}"
 
 
 def section(rows: Sequence[Line]) -> str:
@@ -185,5 +164,4 @@ def section(rows: Sequence[Line]) -> str:
 
 
 def write(out: Path, rows: Sequence[Line]) -> None:
-    text = ",\n".join(map(json.dumps, rows))  # one row on each line
-    store.write(out / "published.json", f"[\n{text}\n]\n".encode())
+    writing.write(out, {"published.json": writing.json_rows(rows)})

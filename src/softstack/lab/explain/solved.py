@@ -32,20 +32,18 @@ from softstack.lab.explain.diagnosis import accuracy_at
 from softstack.lab.explain.extract import extract
 from softstack.lab.explain.fidelity import said_by
 from softstack.lab.explain.swaps import use
-from softstack.lab.reports import names, table1
+from softstack.lab.reports import names, table1, writing
+from softstack.lab.reports.writing import SOLVED, Line
 from softstack.lab.runs import store
 from softstack.lab.tasks import Task
-from softstack.lab.training.conditions import Condition
 from softstack.lab.training.recipes import Row
-from softstack.words import counted, of_seeds
+from softstack.words import counted
 
-Line = dict[str, Any]
 Word = tuple[str, ...]
 WORDS = 20_000  # strings that are tried on two machines,
 LONGEST = 12  # of at most so many symbols
 FACTORS = {10: 100, 50: 20}  # strings, by how many times they are as long as those of the training
 TITLE = "How to make a controller use its stack"
-SOLVED = 0.995  # a trial that scores this has solved its task
 
 
 def scored(path: Path, recipe: str) -> Line:
@@ -123,7 +121,6 @@ def rows(root: Path, wanted: Sequence[Row], seeds: Sequence[int], processes: int
     """The rows of solved.json, from the trials under `root`. What was measured of a trial is kept there."""
     jobs = [(row, store.place(root, row.condition, seed)) for row in wanted for seed in seeds]
     files = [root / "measured" / f"{path.parent.name}-{path.name}.json" for _, path in jobs]
-    (root / "measured").mkdir(exist_ok=True)
     missing = [
         (path, row.recipe, file)
         for (row, path), file in zip(jobs, files, strict=True)
@@ -138,7 +135,7 @@ def rows(root: Path, wanted: Sequence[Row], seeds: Sequence[int], processes: int
 def _measure(path: Path, recipe: str, file: Path) -> None:
     line = scored(path, recipe)
     content = {"result": store.digest((path / "result.json").read_bytes()), "line": line}
-    store.write(file, json.dumps(content).encode())
+    store.write(file, json.dumps(content))
 
 
 def _known(file: Path, path: Path) -> Line | None:
@@ -167,20 +164,9 @@ def described(row: Row) -> Line:
 
 
 HEADER = (
-    "task",
-    "network",
-    "the paper",
-    "its recipe, ours",
-    "with 16 restarts",
-    "this recipe",
-    "solved",
-    "10x",
-    "50x",
-    "10x, deep",
-    "without a stack",
-    "uses its stack",
-    "machine is the task's",
-)
+    "task", "network", "the paper", "its recipe, ours", "with 16 restarts", "this recipe", "solved",
+    "10x", "50x", "10x, deep", "without a stack", "uses its stack", "machine is the task's",
+)  # fmt: skip
 
 
 class Key(NamedTuple):
@@ -269,16 +255,12 @@ def verdict(rows: Sequence[Line]) -> str:
 
 
 def stamp(meta: Line) -> str:
-    return (
-        f"Trained by `softstack solve` at commit {meta['commit']}, softstack {meta['softstack']}, on "
-        f"{meta['device']}, {of_seeds(meta['seeds'])}."
-    )
+    return writing.stamp("solve", meta)
 
 
 def markdown(rows: Sequence[Line], meta: Line) -> str:
-    table = [HEADER, ["---"] * len(HEADER), *lines(rows)]
-    text = "\n".join("| " + " | ".join(line) + " |" for line in table)
-    return "\n\n".join([legend(len(meta["seeds"])), text, verdict(rows), stamp(meta)]) + "\n"
+    table = writing.table(HEADER, lines(rows))
+    return "\n\n".join([legend(len(meta["seeds"])), table, verdict(rows), stamp(meta)]) + "\n"
 
 
 def write(out: Path, rows: Sequence[Line], meta: Line) -> None:
@@ -287,9 +269,4 @@ def write(out: Path, rows: Sequence[Line], meta: Line) -> None:
         "solved.md": f"# {TITLE}\n\n" + markdown(rows, meta),
         "meta.json": json.dumps(meta, indent=2),
     }
-    for name, text in texts.items():
-        store.write(out / name, text.rstrip("\n").encode() + b"\n")
-
-
-def commits(root: Path, conditions: Sequence[Condition], seeds: Sequence[int]) -> str:
-    return table1.commits(root, conditions, seeds)
+    writing.write(out, texts)

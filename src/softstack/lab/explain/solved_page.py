@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from softstack.lab.explain import solved as report
-from softstack.lab.explain.solved import SOLVED, TITLE, Key, Line
+from softstack.lab.explain.solved import TITLE, Key
 from softstack.lab.reports import dots, names, row_page, sheet
 from softstack.lab.reports.table1 import paper_rows
 from softstack.lab.reports.table_page import EXPERIMENTS
+from softstack.lab.reports.writing import SOLVED, Line
 from softstack.lab.runs import store
 from softstack.lab.training.recipes import Row
 
@@ -78,8 +79,8 @@ def page(rows: Sequence[Line], meta: Line) -> str:
 
 def write(out: Path, wanted: Sequence[Row], rows: Sequence[Line], meta: Line) -> None:
     """The page, and one for each network in which its trials run."""
-    store.write(out / "solved.html", page(rows, meta).encode())
+    store.write(out / "solved.html", page(rows, meta))
     solved = [row.condition for row in wanted if row.recipe == "solve" and row.condition.memory == "stack"]
     for condition, key in zip(solved, report.networks(rows), strict=True):
         runs = [store.load(store.place(out, condition, seed)) for seed in meta["seeds"]]
-        store.write(out / link(key), row_page.page(runs, None, "solved.html", TITLE).encode())
+        store.write(out / link(key), row_page.page(runs, None, "solved.html", TITLE))

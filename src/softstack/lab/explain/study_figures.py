@@ -1,16 +1,16 @@
 """Figures of `softstack study`."""
 
-import io
 from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
 from matplotlib.figure import Figure
 
+from softstack.lab.reports.figures import rendered
+from softstack.lab.reports.writing import SOLVED
 from softstack.lab.runs.compare import wilson
 from softstack.lab.training.study import AXES
 
-SOLVED = 0.995
 TITLES = {
     "state_reset": "reset rate",
     "hidden_noise": "noise",
@@ -56,7 +56,7 @@ def success(lines: Sequence[dict[str, Any]]) -> bytes:
     first.set_ylabel("networks that solve their task")
     figure.axes[3].set_ylabel("networks that solve their task")
     first.legend(frameon=False, fontsize=9)
-    return _png(figure)
+    return rendered(figure, "png", dpi=130)
 
 
 def needs(moments: Sequence[dict[str, Any]]) -> bytes:
@@ -82,10 +82,4 @@ def needs(moments: Sequence[dict[str, Any]]) -> bytes:
     for panel in panels[-1]:
         panel.set_xlabel("steps of training")
     panels[0][0].legend(frameon=False, fontsize=9)
-    return _png(figure)
-
-
-def _png(figure: Figure) -> bytes:
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=130)
-    return file.getvalue()
+    return rendered(figure, "png", dpi=130)

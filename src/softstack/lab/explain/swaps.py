@@ -13,7 +13,7 @@ nearest alone, and a memory that is *ignored* by none of them. Beneath the top s
 the front. Grafts are made where the run goes on to uncover what lies beneath.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,18 +23,9 @@ from torch.utils._pytree import tree_map
 
 from softstack.buffered import BufferedStackRNN
 from softstack.cell import Actions, Edit, State
-from softstack.lab.explain.ablation import Network
-from softstack.lab.explain.fidelity import compared, inputs, outputs, to_symbols
-from softstack.lab.explain.grafts import (
-    KINDS,
-    Graft,
-    Past,
-    any_grafts,
-    grafted,
-    grafts,
-    piles_of,
-    since,
-)
+from softstack.lab.explain.ablation import Network, by_step
+from softstack.lab.explain.fidelity import compared, inputs, outputs, steps_of, to_symbols
+from softstack.lab.explain.grafts import KINDS, Graft, Past, any_grafts, grafted, grafts, piles_of, since
 from softstack.lab.explain.probes import probes
 from softstack.lab.tasks.data import Example
 from softstack.lab.training.conditions import Condition
@@ -105,10 +96,8 @@ def effects(
     for kind in KINDS:
         chosen = grafts(kind, memory, piles, past, rng)
         items = [grafted(kind, memory, piles, graft) for graft in chosen]
-        # items is bound here and now; mypy cannot infer a lambda that has a default
-        edit = _edit(chosen, lambda state, k, items=items: _refilled(state, k, items[k], memory))  # type: ignore[misc]
         room = max((len(pile.s) for pile in items), default=0)
-        told = _told(network, condition, strings, chosen, edit, room)
+        told = _told(network, condition, strings, chosen, _refilled(chosen, items, memory), room)
         steps = [since(kind, piles, graft) for graft in chosen]
         results[kind] = _effect(condition, strings, own, past, chosen, steps, told)
     return results
@@ -128,48 +117,35 @@ def _past(network: Network, condition: Condition, strings: Sequence[Example]) ->
         return actions
 
     network(x, lengths=sizes, edit=Edit(remember, count))
-    steps = network.steps if isinstance(network, BufferedStackRNN) else int
     before = torch.stack([torch.zeros_like(written[0]), *written[:-1]], 1).cumsum(1) if written else x[..., 0]
-    return Past(states, before, [steps(int(size)) for size in sizes])
+    return Past(states, before, steps_of(network, sizes))
 
 
-def _edit(chosen: Sequence[Graft], change: Callable[[State, int], State]) -> Edit:
-    """Changes row k of a state before the step of graft k."""
-    step = 0
+def _refilled(chosen: Sequence[Graft], items: Sequence[MemoryState], memory: Stack | Queue) -> Edit:
+    """Before the step of graft k, row k comes to hold its items and nothing else, and has read them."""
 
-    def changed(state: State) -> State:
-        nonlocal step
+    def change(state: State, step: int) -> State:
+        V, s, r = state.memory.V.clone(), state.memory.s.clone(), state.r.clone()
         for k, graft in enumerate(chosen):
             if graft.time == step:
-                state = change(state, k)
-        step += 1
-        return state
+                first = s.shape[-1] - len(items[k].s)
+                s[k] = 0
+                V[k, first:], s[k, first:] = items[k]
+                r[k] = memory.nearest(MemoryState(V[k], s[k])).s @ V[k]
+        return state._replace(memory=MemoryState(V, s), r=r)
 
-    return Edit(changed)
-
-
-def _refilled(state: State, k: int, items: MemoryState, memory: Stack | Queue) -> State:
-    """Row k holds these items and nothing else, and has read them."""
-    V, s, r = state.memory.V.clone(), state.memory.s.clone(), state.r.clone()
-    first = s.shape[-1] - len(items.s)
-    s[k] = 0
-    V[k, first:], s[k, first:] = items
-    r[k] = memory.nearest(MemoryState(V[k], s[k])).s @ V[k]
-    return state._replace(memory=MemoryState(V, s), r=r)
+    return by_step(change)
 
 
 def _swapped(chosen: Sequence[Graft], past: Past) -> Edit:
     """Before the step of graft k, row k gets the memory, of any kind, and the read of the donor at that time.
     All grafts of a step are made at once: a state may be large."""
-    step = 0
 
-    def changed(state: State) -> State:
-        nonlocal step
+    def change(state: State, step: int) -> State:
         places = [k for k, graft in enumerate(chosen) if graft.time == step]
-        step += 1
         if not places:
             return state
-        donor, donors = past.states[step - 1], [chosen[k].donor for k in places]
+        donor, donors = past.states[step], [chosen[k].donor for k in places]
 
         def swapped(part: Tensor, other: Tensor) -> Tensor:
             part = part.clone()
@@ -179,7 +155,7 @@ def _swapped(chosen: Sequence[Graft], past: Past) -> Edit:
         memory, r = tree_map(swapped, (state.memory, state.r), (donor.memory, donor.r))
         return state._replace(memory=memory, r=r)
 
-    return Edit(changed)
+    return by_step(change)
 
 
 def _told(

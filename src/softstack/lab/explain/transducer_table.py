@@ -18,6 +18,7 @@ from softstack.lab.explain.ablation import Network
 from softstack.lab.explain.compiled import compile_task, find
 from softstack.lab.explain.diagnosis import accuracy_at, diagnose
 from softstack.lab.explain.extract import extract
+from softstack.lab.reports import writing
 from softstack.lab.runs import store
 from softstack.lab.training.conditions import TABLE_1, Condition
 from softstack.lab.training.draws import stream
@@ -26,15 +27,9 @@ Row = dict[str, Any]
 TASKS = ("reversal", "xor", "delayed_xor", "parenthesis", "formula", "agreement")
 STRINGS = {1: 1000, 2: 1000, 10: 100, 100: 10}  # by how many times the length of the training strings
 HEADER = (
-    "task",
-    "network",
-    *(f"{factor}x" for factor in STRINGS),
-    "does it use its stack?",
-    "extracted PDT",
-    "fidelity, 2x: strings",
-    "symbols",
-    "its accuracy, 2x",
-)
+    "task", "network", *(f"{factor}x" for factor in STRINGS), "does it use its stack?",
+    "extracted PDT", "fidelity, 2x: strings", "symbols", "its accuracy, 2x",
+)  # fmt: skip
 
 
 def conditions(names: Sequence[str] = TASKS) -> list[Condition]:
@@ -50,8 +45,7 @@ def rows(
         compilation, trial = compile_task(*find(name))
         yield _row(compilation.network, trial.condition, 0, "compiled")
         for condition in conditions([name]):
-            trials = [store.load(store.place(runs, condition, seed)) for seed in seeds]
-            trials.sort(key=lambda run: (run.result["dev"], run.result["test"]))
+            trials = writing.ranked(store.load(store.place(runs, condition, seed)) for seed in seeds)
             for kind, run in (("best", trials[-1]), ("median", trials[len(trials) // 2])):
                 label = f"{condition.controller}, {kind} trial"
                 yield _row(store.network(run), run.condition, run.seed, label)
@@ -122,8 +116,6 @@ best and the one in the middle are shown.
 
 def page(rows: Sequence[Row], meta: Row, pictures: Sequence[str]) -> str:
     """The docs page."""
-    lines = [HEADER, ["---"] * len(HEADER), *map(cells, rows)]
-    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
     stamp = (
         f"Made by `softstack transducers` at commit {meta['commit']}, softstack {meta['softstack']}, torch "
         f"{meta['torch']}, Python {meta['python']}, in {meta['seconds'] / 60:.1f} minutes, {meta['time']}; "
@@ -133,7 +125,7 @@ def page(rows: Sequence[Row], meta: Row, pictures: Sequence[str]) -> str:
     shown = "\n\n".join(
         f"{name.capitalize()}:\n\n![the PDT extracted from it: {name}]({p})" for name, p in named
     )
-    parts = [INTRODUCTION, table, stamp]
+    parts = [INTRODUCTION, writing.table(HEADER, map(cells, rows)), stamp]
     if shown:
         parts += ["## Machines that training found", shown]
     return "\n\n".join(part.strip() for part in parts) + "\n"

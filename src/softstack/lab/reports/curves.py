@@ -15,6 +15,7 @@ from softstack.errors import BadInput
 from softstack.lab import tasks
 from softstack.lab.reports import names
 from softstack.lab.reports.figures import as_written
+from softstack.lab.reports.writing import ranked
 from softstack.lab.runs import store
 from softstack.lab.training.conditions import Condition
 from softstack.words import counted
@@ -55,8 +56,7 @@ def draw(runs: Sequence[store.Run]) -> Figure:
     labels = described(list(groups))
     for k, (condition, trials) in enumerate(groups.items()):
         style = {"color": COLOURS[k % len(COLOURS)], "linestyle": STYLES[k // len(COLOURS) % len(STYLES)]}
-        line = sorted(trials, key=lambda run: (run.result["dev"], run.result["test"]))
-        middle = line[len(line) // 2]
+        middle = ranked(trials)[len(trials) // 2]
         for run in (*(run for run in trials if run is not middle), middle):
             bold = run is middle
             epochs = range(1, len(run.epochs) + 1)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from softstack.lab import tasks
 from softstack.lab.reports import table1 as report
+from softstack.lab.reports import writing
 from softstack.lab.runs import store
 from softstack.lab.training.conditions import Condition
 from softstack.lab.training.draws import encoded
@@ -151,9 +152,7 @@ def _named(row: Row) -> str:
 
 
 def markdown(listed: Sequence[Row], meta: Row) -> str:
-    lines = [HEADER, ["---"] * len(HEADER), *map(cells, listed)]
-    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    return f"{table}\n\n{verdict(listed)} {report.stamp(meta)}\n"
+    return f"{writing.table(HEADER, map(cells, listed))}\n\n{verdict(listed)} {report.stamp(meta)}\n"
 
 
 def write(out: Path, listed: Sequence[Row], meta: Row) -> None:
@@ -161,5 +160,4 @@ def write(out: Path, listed: Sequence[Row], meta: Row) -> None:
         "distributions.json": json.dumps({**meta, "rows": listed}),
         "distributions.md": "# Table 1 by distributions\n\n" + markdown(listed, meta),
     }
-    for name, text in texts.items():
-        store.write(out / name, text.rstrip("\n").encode() + b"\n")
+    writing.write(out, texts)

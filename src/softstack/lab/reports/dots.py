@@ -35,9 +35,9 @@ class Range(NamedTuple):
         return f"{self.low:.1f} / {self.middle:.1f} / {self.high:.1f}"
 
 
-def range_of(trials: Iterable[Trial], kind: str = "ours") -> Range:
+def range_of(trials: Iterable[Trial]) -> Range:
     values = [trial.value for trial in trials]
-    return Range(kind, min(values), median(values), max(values))
+    return Range("ours", min(values), median(values), max(values))
 
 
 class Lane(NamedTuple):

@@ -189,10 +189,10 @@ def _range(values: Tensor) -> tuple[float, float]:
     return min([0.0, *known]), max([1.0, *known])
 
 
-def rendered(figure: Figure, kind: str) -> bytes:
+def rendered(figure: Figure, kind: str, dpi: int = 150) -> bytes:
     """The figure as the bytes of a PNG or SVG file."""
     file = io.BytesIO()
-    figure.savefig(file, format=kind, dpi=150)
+    figure.savefig(file, format=kind, dpi=dpi)
     return file.getvalue()
 
 

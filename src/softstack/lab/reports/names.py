@@ -3,6 +3,7 @@
 import re
 
 from softstack.lab import tasks
+from softstack.lab.runs import store
 
 FILES = {"data-": "data", "grammar-": "grammar", "pdt-": "machine"}
 OF_FILE = re.compile(rf"({'|'.join(FILES)})([0-9a-f]{{8}})[0-9a-f]*")
@@ -21,6 +22,13 @@ def task(name: str) -> str:
 def controller(name: str) -> str:
     """Such as "LSTM", or "linear"."""
     return name.upper() if name in SHORT else name
+
+
+def trial(run: store.Run) -> str:
+    """Such as "Delayed XOR, linear controller, seed 0"."""
+    c = run.condition
+    kind = network(c.controller, buffered=c.buffered)
+    return f"{task(tasks.find(c.task).name)}, {kind} controller, seed {run.seed}"
 
 
 def network(controller_name: str, *, buffered: bool) -> str:

@@ -55,9 +55,7 @@ def contents(
     for run, first, note in zip(runs, firsts, notes, strict=True):
         networks += _layers(run, note, first)
         if not pages[run.condition.task]["kind"]:  # the page cannot compute it: it comes along
-            pages[run.condition.task]["examples"].append(
-                record(tasks.find(run.condition.task), tuple(first))
-            )
+            pages[run.condition.task]["examples"].append(record(tasks.find(run.condition.task), tuple(first)))
     return {"networks": networks, "tasks": pages}, scripts
 
 
@@ -94,14 +92,15 @@ def _layers(run: store.Run, note: str, first: Sequence[str]) -> list[dict[str, A
 def _network(run: store.Run, cell: StackCell, note: str, first: Sequence[str]) -> dict[str, Any]:
     """What is said of a network, and of the memory of one of its cells."""
     c = run.condition
-    words = f"{names.network(c.controller, buffered=c.buffered)} controller, {words_for(cell.memory)}"
+    kind = names.network(c.controller, buffered=c.buffered)
+    words = f"{kind} controller, {words_for(cell.memory)}"
     title = words[0].upper() + words[1:]
     facts = [f"seed {run.seed}", f"dev {run.result['dev']:.1%}", f"test {run.result['test']:.1%}"]
     label = [f"{names.task(tasks.find(c.task).name)}: {title}", note, facts[0], facts[2]]
     return {
         **described(cell.memory, buffered=c.buffered),
         "title": title,
-        "short": f"{names.network(c.controller, buffered=c.buffered)}, {_memory_name(c.memory)}",
+        "short": f"{kind}, {'no stack' if c.memory == 'none' else c.memory}",
         "label": ", ".join(filter(None, label)),
         "facts": " · ".join(filter(None, [note, *facts])),
         "task": c.task,
@@ -122,10 +121,6 @@ def _weights(network: Network, condition: Condition) -> dict[str, Any]:
         "memory_size": network.memory_size,
         "weights": {name.removeprefix("cell."): _packed(w) for name, w in network.state_dict().items()},
     }
-
-
-def _memory_name(name: str) -> str:
-    return "no stack" if name == "none" else name
 
 
 def _packed(weights: Tensor) -> str:

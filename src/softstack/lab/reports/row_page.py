@@ -14,6 +14,7 @@ from statistics import median
 from softstack import viewer
 from softstack.lab.reports import network_page
 from softstack.lab.reports import table1 as report
+from softstack.lab.reports.writing import ranked
 from softstack.lab.runs import store
 from softstack.words import counted
 
@@ -29,7 +30,7 @@ def write(root: Path, rows: Sequence[Row], index: str) -> None:
             if part is not None:
                 places = [root / trial["condition"] / f"seed-{trial['seed']}" for trial in part["trials"]]
                 name = report.link(row, corrected=paper is None)
-                store.write(root / name, page([store.load(place) for place in places], paper, index).encode())
+                store.write(root / name, page([store.load(place) for place in places], paper, index))
 
 
 def page(runs: Sequence[store.Run], paper: Row | None, index: str, title: str = "Table 1") -> str:
@@ -57,7 +58,7 @@ def page(runs: Sequence[store.Run], paper: Row | None, index: str, title: str = 
 
 def ordered(runs: Sequence[store.Run]) -> dict[str, store.Run]:
     """Three trials by name; of fewer than three trials, as many as there are."""
-    line = sorted(runs, key=lambda run: (run.result["dev"], run.result["test"]))
+    line = ranked(runs)
     places = {"best": line[-1], "median": line[len(line) // 2], "worst": line[0]}
     shown: dict[str, store.Run] = {}
     for place in PLACES:

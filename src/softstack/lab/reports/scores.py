@@ -4,17 +4,17 @@ A trial is scored on strings as long as those of the training, and 2, 5 and 10 t
 the same strings for every network of a task. A task that builds no strings of a length has no score there.
 """
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
 from softstack.lab import tasks
+from softstack.lab.reports.writing import Line, measured
 from softstack.lab.runs import store
 from softstack.lab.tasks import Task
 from softstack.lab.tasks.data import Dataset, Example
@@ -22,7 +22,6 @@ from softstack.lab.training.conditions import Condition, Network
 from softstack.lab.training.draws import encoded
 from softstack.lab.training.population import Parameters, tested
 
-Line = dict[str, Any]
 FACTORS = {1: 200, 2: 100, 5: 50, 10: 50}  # strings, by how many times they are as long as in training
 STRINGS = 5_000  # what the strings are drawn by: no trial draws from it
 ROOM = 4_000_000  # networks by strings by squared length that are run at once: some memories need as much
@@ -65,14 +64,13 @@ def scores(network: Network, parameters: Parameters, condition: Condition, data:
 
 
 def trials(root: Path, condition: Condition, seeds: Sequence[int], device: str = "cpu") -> list[Line]:
-    """The trials of a cell with their scores. What was measured is kept under `root`, with digests of what it
-    was measured of."""
+    """The trials of a cell with their scores. What was measured is kept under `root`."""
     runs = [store.load(store.place(root, condition, seed)) for seed in seeds]
     file = root / "measured" / f"{condition.name}.json"
-    digests = [store.digest((run.path / "result.json").read_bytes()) for run in runs]
-    if file.exists() and (content := json.loads(file.read_text()))["results"] == digests:
-        lines: list[Line] = content["trials"]
-        return lines
+    return measured(file, runs, lambda: _scored(condition, runs, device))
+
+
+def _scored(condition: Condition, runs: Sequence[store.Run], device: str) -> list[Line]:
     networks = [store.network(run).to(device) for run in runs]
     weights = [dict(network.state_dict()) for network in networks]
     parameters = {name: torch.stack([w[name] for w in weights]) for name in weights[0]}
@@ -83,9 +81,6 @@ def trials(root: Path, condition: Condition, seeds: Sequence[int], device: str =
     for factor in FACTORS:
         if examples := strings(task, factor):
             data = Dataset(*(x.to(device) for x in encoded(condition, examples)))
-            measured = scores(networks[0], parameters, condition, data)
-            for line, score in zip(lines, measured, strict=True):
+            for line, score in zip(lines, scores(networks[0], parameters, condition, data), strict=True):
                 line[f"{factor}x"] = score._asdict()
-    file.parent.mkdir(exist_ok=True)
-    store.write(file, json.dumps({"results": digests, "trials": lines}).encode() + b"\n")
     return lines

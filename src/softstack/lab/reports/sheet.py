@@ -20,7 +20,6 @@ class Numbers(NamedTuple):
     kinds: Sequence[str] = ()
 
 
-
 def key(*, paper: bool = False) -> str:
     """What the marks of the drawing stand for."""
     marks = {"dot": "a trial", "range ours": "least, median and most of them"}
@@ -31,7 +30,7 @@ def key(*, paper: bool = False) -> str:
 
 
 def page(title: str, lead: str, groups: Sequence[dots.Group], numbers: Numbers, stamp: str) -> str:
-    parts = [f"<p>{_plain(lead)}</p>", key(paper=True), dots.groups(groups), _table(numbers)]
+    parts = [f"<p>{plain(lead)}</p>", key(paper=True), dots.groups(groups), _table(numbers)]
     return viewer.report(title, "\n".join(parts), stamp=stamp.replace("`", ""))
 
 
@@ -43,12 +42,12 @@ def _table(numbers: Numbers) -> str:
         for line, kind in zip(numbers.lines, kinds, strict=True)
     )
     return (
-        f'<section class="panel"><h2>In numbers</h2><p>{_plain(numbers.legend)}</p>'
+        f'<section class="panel"><h2>In numbers</h2><p>{plain(numbers.legend)}</p>'
         f'<div class="wide"><table class="numbers"><thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{body}\n</tbody></table></div></section>"
     )
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Text as HTML, without the marks of Markdown."""
     return html.escape(text.replace("`", ""))

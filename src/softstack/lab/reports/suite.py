@@ -16,15 +16,15 @@ from statistics import median
 from typing import Any
 
 from softstack.lab import tasks
-from softstack.lab.reports import costs, names
+from softstack.lab.reports import costs, names, writing
 from softstack.lab.reports.scores import FACTORS, trials
+from softstack.lab.reports.writing import SOLVED
 from softstack.lab.runs import store
 from softstack.lab.training.conditions import Condition
 from softstack.lab.training.suite import Cell
-from softstack.words import counted, of_seeds
+from softstack.words import counted
 
 Row = dict[str, Any]
-SOLVED = 0.995  # a trial that scores this on strings twice as long has solved its task
 TITLE = "Memories, controllers and tasks, side by side"
 
 
@@ -38,7 +38,7 @@ def rows(root: Path, cells: Iterable[Cell], seeds: Sequence[int]) -> list[Row]:
         network = Condition(c.task, c.controller, c.memory, memory_size=c.memory_size)
         if network.name not in known:
             known[network.name] = costs.of_step(network)._asdict()
-            store.write(file, json.dumps(known, indent=1).encode() + b"\n")
+            store.write_json(file, known)
         listed.append(
             {
                 "task": c.task,
@@ -145,8 +145,7 @@ def cost_table(rows: Sequence[Row]) -> list[list[str]]:
 
 
 def as_markdown(table: Sequence[Sequence[str]]) -> str:
-    head, *body = table
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, ["---"] * len(head), *body))
+    return writing.table(table[0], table[1:])
 
 
 def legend(meta: Row) -> str:
@@ -178,10 +177,7 @@ def verdict(rows: Sequence[Row]) -> str:
 
 
 def stamp(meta: Row) -> str:
-    return (
-        f"Trained by `softstack suite` at commit {meta['commit']}, softstack {meta['softstack']}, on "
-        f"{meta['device']}, {of_seeds(meta['seeds'])}."
-    )
+    return writing.stamp("suite", meta)
 
 
 def markdown(rows: Sequence[Row], meta: Row, published: str = "", heading: str = "##") -> str:
@@ -196,11 +192,9 @@ def markdown(rows: Sequence[Row], meta: Row, published: str = "", heading: str =
 
 
 def write(out: Path, rows: Sequence[Row], meta: Row, published: str = "") -> None:
-    separator = ",\n"
     texts = {
-        "suite.json": f"[\n{separator.join(map(json.dumps, rows))}\n]",  # one row on each line
+        "suite.json": writing.json_rows(rows),
         "suite.md": f"# {TITLE}\n\n" + markdown(rows, meta, published),
         "meta.json": json.dumps(meta, indent=2),
     }
-    for name, text in texts.items():
-        store.write(out / name, text.rstrip("\n").encode() + b"\n")
+    writing.write(out, texts)

@@ -25,7 +25,7 @@ MEASURES = {
 def page(rows: Sequence[Row], meta: Row, notes: str = "") -> str:
     """`notes` is HTML of the caller's that stands between the matrix and the table."""
     parts = [
-        f"<p>{_plain(suite.verdict(rows))}</p>",
+        f"<p>{sheet.plain(suite.verdict(rows))}</p>",
         _matrix(rows),
         sheet.key(),
         *(dots.groups([group]) for group in groups(rows)),
@@ -100,7 +100,7 @@ def _cells(rows: Sequence[Row], meta: Row) -> str:
     )
     body = "\n".join(map(_line, rows))
     return (
-        f'<section class="panel" id="cells"><h2>Every cell</h2><p>{_plain(suite.legend(meta))} Press a '
+        f'<section class="panel" id="cells"><h2>Every cell</h2><p>{sheet.plain(suite.legend(meta))} Press a '
         "heading to sort; point at a number for the trials behind it.</p>"
         f'<form class="filters">{filters}<label>show <select id="measure">{options}</select></label> '
         '<output id="count"></output></form><div class="wide"><table class="numbers sortable">'
@@ -148,9 +148,5 @@ def _scored(row: Row, factor: int) -> str:
     )
 
 
-def _plain(text: str) -> str:
-    return html.escape(text.replace("`", ""))
-
-
 def write(out: Path, rows: Sequence[Row], meta: Row, notes: str = "") -> None:
-    store.write(out / "suite.html", page(rows, meta, notes).encode())
+    store.write(out / "suite.html", page(rows, meta, notes))

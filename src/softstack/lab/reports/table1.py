@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from softstack.lab.reports import writing
 from softstack.lab.runs import store
 from softstack.lab.training.conditions import TABLE_1, Condition, corrected
 from softstack.words import counted, of_seeds
@@ -50,13 +51,6 @@ def summary(trials: Sequence[Row]) -> Row:
         for split in ("dev", "test")
         for name, statistic in (("min", min), ("median", median), ("max", max))
     }
-
-
-def commits(root: Path, conditions: Sequence[Condition], seeds: Sequence[int]) -> str:
-    """The commits at which trials were trained: one, unless the code changed in between."""
-    paths = [store.place(root, condition, seed) for condition in conditions for seed in seeds]
-    commits = {json.loads((path / "provenance.json").read_text())["commit"] or "unknown" for path in paths}
-    return ", ".join(sorted(commits))
 
 
 def results(root: Path, condition: Condition, seeds: Sequence[int]) -> list[Row]:
@@ -102,22 +96,14 @@ def write(out: Path, rows: list[Row], meta: Row) -> str:
         "trials.jsonl": "\n".join(json.dumps(trial) for trial in trials),
         "meta.json": json.dumps(meta, indent=2),
     }
-    for file, text in texts.items():
-        store.write(out / file, text.rstrip("\n").encode() + b"\n")
+    writing.write(out, texts)
     return name
 
 
 HEADER = (
-    "task",
-    "buffered",
-    "controller",
-    "stack",
-    "ours: dev",
-    "paper: dev",
-    "ours: test",
-    "paper: test",
-    "agrees",
-)
+    "task", "buffered", "controller", "stack",
+    "ours: dev", "paper: dev", "ours: test", "paper: test", "agrees",
+)  # fmt: skip
 
 
 def cells(rows: Sequence[Row]) -> list[list[str]]:
@@ -160,8 +146,7 @@ def stamp(meta: Row) -> str:
 
 
 def markdown_table(rows: Sequence[Row]) -> str:
-    lines = [HEADER, ["---"] * len(HEADER), *cells(rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return writing.table(HEADER, cells(rows))
 
 
 def legend(meta: Row) -> str:

@@ -76,4 +76,4 @@ def page(rows: Sequence[Row], meta: Row, *, links: bool = False) -> str:
 
 
 def write(out: Path, name: str, rows: Sequence[Row], meta: Row) -> None:
-    store.write(out / f"{name}.html", page(rows, meta, links=True).encode())
+    store.write(out / f"{name}.html", page(rows, meta, links=True))

@@ -34,9 +34,8 @@ def compare(
     threshold: float,
     rng: np.random.Generator,
     confidence: float = 0.95,
-    resamples: int = 10_000,
 ) -> Comparison:
-    difference = bootstrap(first, second, rng, confidence, resamples)
+    difference = bootstrap(first, second, rng, confidence)
     return Comparison(side(first, threshold, confidence), side(second, threshold, confidence), difference)
 
 

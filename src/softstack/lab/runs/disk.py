@@ -23,9 +23,15 @@ OWN = getattr(fcntl, "F_OFD_SETLK", None)  # Linux: locks of an open file, and n
 BUSY = (errno.EAGAIN, errno.EACCES)
 
 
-def write(path: Path, content: bytes) -> None:
-    """A file, on disk when this returns, and whole or not there: written beside its place and renamed."""
-    write_all({path: content})
+def write(path: Path, content: bytes | str) -> None:
+    """A file, on disk when this returns, and whole or not there: written beside its place and renamed. Its
+    folder is made if it is not there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_all({path: content.encode() if isinstance(content, str) else content})
+
+
+def write_json(path: Path, content: Any) -> None:
+    write(path, json.dumps(content, indent=1) + "\n")
 
 
 def write_all(contents: dict[Path, bytes]) -> None:

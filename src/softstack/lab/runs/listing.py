@@ -38,11 +38,7 @@ def as_parquet(rows: Sequence[Row]) -> bytes:
     return file.getvalue()
 
 
-FORMATS: dict[str, Callable[[Sequence[Row]], bytes]] = {
-    "csv": as_csv,
-    "json": as_json,
-    "parquet": as_parquet,
-}
+FORMATS: dict[str, Callable[[Sequence[Row]], bytes]] = {"csv": as_csv, "json": as_json, "parquet": as_parquet}
 
 
 def told_apart(rows: Sequence[Row]) -> list[str]:

@@ -42,6 +42,7 @@ from softstack.lab.runs.contents import MOST_LINE, MOST_METRICS, MOST_WEIGHTS, r
 from softstack.lab.runs.contents import digest as digest
 from softstack.lab.runs.disk import sync
 from softstack.lab.runs.disk import write as write
+from softstack.lab.runs.disk import write_json as write_json
 from softstack.lab.runs.versions import provenance as provenance
 from softstack.lab.training.conditions import NUMERICS, Condition, Network
 from softstack.lab.training.epochs import Epoch

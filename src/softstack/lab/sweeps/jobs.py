@@ -1,6 +1,5 @@
 """How a sweep is run: what is asked for and not there yet is trained, saved, and shown as it comes."""
 
-import json
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -80,7 +79,6 @@ def run_sweep(
         for condition in concerned:
             copies.keep(root, store.folders(root, condition)[0].name, condition.task)
         plan = root / PLANS / f"{plan_name(sweep)}.toml"
-        plan.parent.mkdir(exist_ok=True)
         disk.write(plan, plans.dumps(sweep))
         count = sum(map(len, left.values()))
         counts = tally.Tally(sweep.trials, sweep.trials - count)
@@ -173,9 +171,8 @@ def record(root: Path, failure: Failure) -> Path:
     """Write down why a block was given up. It is tried again when its sweep is run again."""
     condition, seeds = failure.unit
     path = store.folders(root, condition)[0] / f"failed-{seeds[0]}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
     content = {"condition": condition.name, "seeds": seeds, "log": failure.log.splitlines()}
-    disk.write(path, json.dumps(content, indent=2).encode() + b"\n")
+    disk.write_json(path, content)
     return path
 
 

@@ -51,12 +51,7 @@ def begun_trials(root: Path, unit: Unit) -> list[Networks]:
 
 
 def work(
-    unit: Unit,
-    begun: Sequence[Networks],
-    root: Path | None,
-    every: float,
-    report: Report,
-    where: str,
+    unit: Unit, begun: Sequence[Networks], root: Path | None, every: float, report: Report, where: str
 ) -> Work:
     """Train a block. With a root, trials that are not finished yet are kept there."""
     began = time.perf_counter()

@@ -11,7 +11,7 @@ import numpy as np
 from softstack.formal.grammar import Grammar
 from softstack.formal.machines import PDTS
 from softstack.formal.sampling import sample_strings
-from softstack.lab.tasks.data import Example, Split
+from softstack.lab.tasks.data import Example, Split, next_symbols
 from softstack.lab.tasks.page import computed, rules
 
 GRAMMAR = Grammar.parse(
@@ -69,8 +69,7 @@ class Agreement:
         return (*front, *reversed(back))
 
     def example(self, symbols: tuple[str, ...]) -> Example:
-        following = (*symbols[1:], None)
-        return Example(symbols, tuple(s if s in self.outputs else None for s in following))
+        return next_symbols(symbols, self.outputs)
 
 
 def _noun(plural: bool) -> str:

@@ -12,11 +12,11 @@ from softstack.lab.tasks.data import Example
 MARK = "#"
 
 
-def word_of(symbols: tuple[str, ...]) -> tuple[str, ...]:
-    """What comes before the #s."""
+def word_of(symbols: tuple[str, ...], what: str = "word") -> tuple[str, ...]:
+    """What comes before the #s; `what` it is called if it is missing."""
     word = symbols[: symbols.index(MARK)] if MARK in symbols else symbols
     if not word:
-        raise BadInput("the word is empty: give at least one symbol before the first #")
+        raise BadInput(f"the {what} is empty: give at least one symbol before the first #")
     if set(symbols[len(word) :]) - {MARK}:
         raise BadInput(
             f"only #s may follow the first # in {' '.join(symbols)!r}: they are where the answer goes"

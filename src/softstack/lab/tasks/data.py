@@ -34,6 +34,17 @@ class Example(NamedTuple):
         return self._replace(input=(*self.input, *[symbol] * (len(self.target) - len(self.input))))
 
 
+def next_symbols(symbols: tuple[str, ...], scored: Sequence[str]) -> Example:
+    """The example of a string whose next symbol is to be said, where that is one of those that are scored."""
+    following = (*symbols[1:], None)
+    return Example(symbols, tuple(s if s in scored else None for s in following))
+
+
+def uniform(rng: np.random.Generator, symbols: Sequence[str], length: int) -> tuple[str, ...]:
+    """A string of uniform symbols."""
+    return tuple(symbols[k] for k in rng.integers(len(symbols), size=length))
+
+
 class Dataset(NamedTuple):
     """n examples as indices into the task's alphabet, padded to T."""
 

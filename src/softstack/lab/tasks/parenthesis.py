@@ -11,7 +11,7 @@ import numpy as np
 from softstack.formal.grammar import Grammar
 from softstack.formal.machines import dyck
 from softstack.formal.sampling import sample_derivations, sample_strings
-from softstack.lab.tasks.data import Example, Split
+from softstack.lab.tasks.data import Example, Split, next_symbols
 from softstack.lab.tasks.page import computed, rules
 
 GRAMMAR = Grammar.parse(
@@ -56,5 +56,4 @@ class Parenthesis:
         return tuple(string)
 
     def example(self, symbols: tuple[str, ...]) -> Example:
-        following = (*symbols[1:], None)
-        return Example(symbols, tuple(s if s in self.outputs else None for s in following))
+        return next_symbols(symbols, self.outputs)

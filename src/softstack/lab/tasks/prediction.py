@@ -15,14 +15,8 @@ import numpy as np
 
 from softstack.errors import BadInput, unknown
 from softstack.formal.grammar import Grammar
-from softstack.formal.sampling import (
-    ends_before,
-    few_strings,
-    longest,
-    sample_derivations,
-    sample_strings,
-)
-from softstack.lab.tasks.data import UNSCORED, Example, Split
+from softstack.formal.sampling import ends_before, few_strings, longest, sample_derivations, sample_strings
+from softstack.lab.tasks.data import UNSCORED, Example, Split, next_symbols
 from softstack.lab.tasks.page import Page, computed, rules
 
 MARK = "predict "  # what the text of such a task begins with
@@ -120,8 +114,7 @@ class Prediction:
         return words[:n]
 
     def example(self, symbols: tuple[str, ...]) -> Example:
-        following = (*symbols[1:], None)
-        return Example(symbols, tuple(s if s in self.outputs else None for s in following))
+        return next_symbols(symbols, self.outputs)
 
 
 @lru_cache(maxsize=64)

@@ -18,7 +18,7 @@ from softstack.formal.machines import answering
 from softstack.formal.transducer import Transducer
 from softstack.lab.tasks import hierarchy
 from softstack.lab.tasks.answering import MARK, answered, word_of
-from softstack.lab.tasks.data import Example, Split
+from softstack.lab.tasks.data import Example, Split, uniform
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,10 @@ class Regular:
 
     def sample(self, rng: np.random.Generator, n: int, split: Split) -> list[tuple[str, ...]]:
         """Words of uniform symbols, of uniform lengths."""
-        return [self._word(rng, length) for length in hierarchy.lengths(rng, n, split)]
+        return [uniform(rng, self.letters, length) for length in hierarchy.lengths(rng, n, split)]
 
     def of_length(self, rng: np.random.Generator, length: int) -> tuple[str, ...]:
-        return self._word(rng, max(1, length - 1))
+        return uniform(rng, self.letters, max(1, length - 1))
 
     def example(self, symbols: tuple[str, ...]) -> Example:
         word = word_of(symbols)
@@ -67,9 +67,6 @@ class Regular:
             raise BadInput(f"{strangers[0]!r} is not one of {' '.join(self.letters)}")
         state = reduce(lambda state, symbol: self.moves[state][self.letters.index(symbol)], word, 0)
         return answered(symbols, self.answers[state : state + 1])
-
-    def _word(self, rng: np.random.Generator, length: int) -> tuple[str, ...]:
-        return tuple(self.letters[k] for k in rng.integers(len(self.letters), size=length))
 
 
 PARITY = Regular("parity", ("0", "1"), ((0, 1), (1, 0)), ("0", "1"))

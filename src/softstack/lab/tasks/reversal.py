@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from softstack.errors import BadInput
 from softstack.formal.machines import reversal
 from softstack.formal.transducer import Transducer
-from softstack.lab.tasks.data import Example, Split
+from softstack.lab.tasks.answering import answered, word_of
+from softstack.lab.tasks.data import Example, Split, uniform
 from softstack.lab.tasks.page import computed
 
 
@@ -64,19 +64,9 @@ class Reversal:
 
     def of_length(self, rng: np.random.Generator, length: int) -> tuple[str, ...]:
         """Half as many uniform symbols: the other half of the length are #s."""
-        symbols = (*self.kept, *self.dropped)
-        return tuple(symbols[k] for k in rng.integers(len(symbols), size=max(1, length // 2)))
+        return uniform(rng, (*self.kept, *self.dropped), max(1, length // 2))
 
     def example(self, symbols: tuple[str, ...]) -> Example:
         """w, or w and its #s, with as many #s after w as it has symbols."""
-        word = symbols[: symbols.index("#")] if "#" in symbols else symbols
-        if not word:
-            raise BadInput("the string to reverse is empty: give at least one symbol before the first #")
-        if set(symbols[len(word) :]) - {"#"}:
-            raise BadInput(
-                f"only #s may follow the first # in {' '.join(symbols)!r}: they are where the answer goes"
-            )
-        answer = [symbol for symbol in reversed(word) if symbol in self.kept]
-        blanks = max(len(word), len(symbols) - len(word))
-        target = [None] * len(word) + answer + [None] * (blanks - len(answer))
-        return Example((*word, *["#"] * blanks), tuple(target))
+        word = word_of(symbols, "string to reverse")
+        return answered(symbols, [symbol for symbol in reversed(word) if symbol in self.kept], len(word))

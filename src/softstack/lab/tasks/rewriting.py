@@ -31,7 +31,7 @@ from softstack.formal.machines import reversal
 from softstack.formal.transducer import Transducer
 from softstack.lab.tasks import hierarchy
 from softstack.lab.tasks.answering import MARK, answered, word_of
-from softstack.lab.tasks.data import Example, Split
+from softstack.lab.tasks.data import Example, Split, uniform
 
 LETTERS = tuple(f"a{k}" for k in range(1, 129))
 
@@ -78,11 +78,11 @@ class Rewriting:
         """Uniform symbols, of a length that is uniform over those that there are."""
         shortest, longest = self.tested if split == "test" else self.trained
         multiples = rng.integers(-(-shortest // self.step), longest // self.step + 1, size=n)
-        return [self._word(rng, self.step * int(k)) for k in multiples]
+        return [uniform(rng, self.letters, self.step * int(k)) for k in multiples]
 
     def of_length(self, rng: np.random.Generator, length: int) -> tuple[str, ...]:
         """Half of it, and the other half are #s."""
-        return self._word(rng, self.step * max(1, (length - len(self.end)) // (2 * self.step)))
+        return uniform(rng, self.letters, self.step * max(1, (length - len(self.end)) // (2 * self.step)))
 
     def example(self, symbols: tuple[str, ...]) -> Example:
         word = word_of(symbols)
@@ -93,9 +93,6 @@ class Rewriting:
         else:
             answer = list(reversed(word) if self.order == "reversed" else word)
         return answered(symbols, [*answer, *filter(None, [self.end])])
-
-    def _word(self, rng: np.random.Generator, length: int) -> tuple[str, ...]:
-        return tuple(self.letters[k] for k in rng.integers(len(self.letters), size=length))
 
 
 REVERSE_STRING = Rewriting(

@@ -15,7 +15,7 @@ from softstack.errors import BadInput
 from softstack.formal.machines import stack_program
 from softstack.lab.tasks import hierarchy
 from softstack.lab.tasks.answering import MARK, answered, word_of
-from softstack.lab.tasks.data import Example, Split
+from softstack.lab.tasks.data import Example, Split, uniform
 
 BITS = ("0", "1")
 ACTIONS = ("POP", "PUSH-0", "PUSH-1")
@@ -66,5 +66,4 @@ class StackManipulation:
         """How many of the symbols are the first stack's is uniform: at least one, and not all if there are
         several. Symbols and actions are uniform."""
         first = int(rng.integers(1, max(2, length)))
-        stack = [BITS[k] for k in rng.integers(2, size=first)]
-        return (*stack, *(ACTIONS[k] for k in rng.integers(3, size=length - first)))
+        return uniform(rng, BITS, first) + uniform(rng, ACTIONS, length - first)

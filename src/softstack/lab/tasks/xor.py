@@ -13,7 +13,7 @@ import numpy as np
 
 from softstack.formal.machines import PDTS
 from softstack.formal.transducer import Transducer
-from softstack.lab.tasks.data import Example, Split
+from softstack.lab.tasks.data import Example, Split, uniform
 from softstack.lab.tasks.page import Page, computed
 
 
@@ -43,10 +43,10 @@ class Xor:
     def sample(self, rng: np.random.Generator, n: int, split: Split) -> list[tuple[str, ...]]:
         """12 uniform bits for training; 23 or 24 to test."""
         lengths = rng.integers(23, 25, size=n) if split == "test" else np.full(n, 12)
-        return [tuple("01"[bit] for bit in rng.integers(2, size=k)) for k in lengths]
+        return [uniform(rng, self.inputs, int(k)) for k in lengths]
 
     def of_length(self, rng: np.random.Generator, length: int) -> tuple[str, ...]:
-        return tuple("01"[bit] for bit in rng.integers(2, size=length))
+        return uniform(rng, self.inputs, length)
 
     def example(self, symbols: tuple[str, ...]) -> Example:
         parity = accumulate((int(symbol) for symbol in symbols), xor)

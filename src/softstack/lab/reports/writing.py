@@ -1,0 +1,73 @@
+"""What reports of many trials share: tables in Markdown, their files, and where their numbers come from."""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from softstack.lab.runs import store
+from softstack.lab.training.conditions import Condition
+from softstack.words import of_seeds
+
+Line = dict[str, Any]
+SOLVED = 0.995  # a trial that scores this has solved its task
+
+
+def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """In Markdown."""
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, ["---"] * len(header), *lines))
+
+
+def json_rows(rows: Sequence[Line]) -> str:
+    """A list in JSON, with one row on each line."""
+    return "[\n{}\n]".format(",\n".join(map(json.dumps, rows)))
+
+
+def write(out: Path, texts: Mapping[str, str]) -> None:
+    """Files by name, each with one end of line at its end."""
+    for name, text in texts.items():
+        store.write(out / name, text.rstrip("\n") + "\n")
+
+
+def meta(
+    root: Path, conditions: Sequence[Condition], seeds: Sequence[int], trained: int, began: float
+) -> Line:
+    """Of a report on the trials under `root`: the commits and devices at which they were trained, of which
+    there is one unless something changed in between; and what the call that began then did."""
+    paths = [store.place(root, condition, seed) for condition in conditions for seed in seeds]
+    sources = [json.loads((path / "provenance.json").read_text()) for path in paths]
+    return {
+        **store.provenance("cpu"),
+        "commit": ", ".join(sorted({source["commit"] or "unknown" for source in sources})),
+        "device": " and ".join(sorted({source["device"] for source in sources})),
+        "trained": trained,
+        "cores": os.cpu_count(),
+        "seeds": list(seeds),
+        "seconds": round(time.perf_counter() - began, 1),
+    }
+
+
+def stamp(command: str, meta: Line) -> str:
+    """Where the numbers come from, in a sentence."""
+    return (
+        f"Trained by `softstack {command}` at commit {meta['commit']}, softstack {meta['softstack']}, on "
+        f"{meta['device']}, {of_seeds(meta['seeds'])}."
+    )
+
+
+def measured(file: Path, runs: Sequence[store.Run], measure: Callable[[], list[Line]]) -> list[Line]:
+    """What is measured of runs. It is kept in a file, with digests of what it was measured of."""
+    digests = [store.digest((run.path / "result.json").read_bytes()) for run in runs]
+    if file.exists() and (content := json.loads(file.read_text()))["results"] == digests:
+        known: list[Line] = content["trials"]
+        return known
+    lines = measure()
+    store.write(file, json.dumps({"results": digests, "trials": lines}) + "\n")
+    return lines
+
+
+def ranked(runs: Iterable[store.Run]) -> list[store.Run]:
+    """In the order of their dev accuracy, the worst first."""
+    return sorted(runs, key=lambda run: (run.result["dev"], run.result["test"]))
