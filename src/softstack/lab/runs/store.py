@@ -209,7 +209,7 @@ def load(path: Path) -> Run:
         files = whole(path)
         copies.recall(str(files.values["task"]), (path, path.absolute().parent))
         plugins.require(files.values, files.provenance.get("plugins", ()), str(path))
-        condition = Condition.from_dict(files.values, str(path / "config.toml"))
+        condition = _condition(files.values, path / "config.toml")
         if files.task_version != condition.task_version:
             raise BadInput(
                 f"{path} was trained on version {files.task_version} of {condition.task} and this softstack "
@@ -218,6 +218,15 @@ def load(path: Path) -> Run:
         most = min(MOST_METRICS, MOST_LINE * condition.most_epochs), weights.most_bytes(condition)
         result, epochs = result_of(path, files, condition.names, *most)
         return Run(path, condition, files.seed, result, epochs, files.provenance)
+
+
+def _condition(values: dict[str, Any], file: Path) -> Condition:
+    try:
+        return Condition.from_dict(values, str(file))
+    except BadInput as error:
+        if str(file) in str(error):
+            raise
+        raise BadInput(f"{file}: {error}; if it was damaged, train it again") from None
 
 
 def listed(path: Path) -> dict[str, Any]:
