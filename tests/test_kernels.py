@@ -96,7 +96,8 @@ def filled(sequences, size):
     ],
 )
 def test_scans(kernel, memory, kind, dtype, ragged, generator):
-    for B, T, n, m in SHORT if INTERPRETED and kernel == "gpu" else SIZES:
+    sizes = SHORT if INTERPRETED and kernel == "gpu" else SIZES
+    for B, T, n, m in sizes if (dtype, ragged) == (torch.float64, False) else sizes[:-1]:
         given = instructions(kind, generator, B, T, m)
         state = torch.randn(B, n, m, generator=generator, **DOUBLE), STRENGTHS[kind](generator, B, n)
         shapes = (B, T, m), (B, n + T, m), (B, n + T)
@@ -345,9 +346,16 @@ def test_padding_changes_nothing_at_ties(network, memory, kernel, T, on_chip, ge
     agree(outcome(net, kernel, x, state, lengths, coefficients), theirs)
 
 
-@pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("controller", CORES)
-@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize(
+    ("network", "controller", "memory"),
+    [
+        (network, controller, memory)
+        for i, network in enumerate(NETWORKS)
+        for j, controller in enumerate(CORES)
+        for k, memory in enumerate(MEMORIES)
+        if not INTERPRETED or (i + j + k) % 3 == 0  # every two of them together
+    ],
+)
 def test_networks_on_the_gpu(network, controller, memory, generator):
     B, T = (2, 3) if INTERPRETED else (18, 33)
     compare("gpu", network, controller, memory, torch.float64, B, T, 2, True, generator)

@@ -12,7 +12,7 @@ from softstack.lab.training.epochs import Epoch
 from softstack.lab.training.train import train
 
 SMALL = Condition(
-    "reversal", "linear", "stack", train_size=45, dev_size=10, test_size=10, max_epochs=9, patience=2
+    "reversal", "linear", "stack", train_size=45, dev_size=10, test_size=10, max_epochs=6, patience=2
 )
 
 
