@@ -77,13 +77,16 @@ def test_code_blocks_run_and_print_what_they_say(page, tmp_path, monkeypatch, re
 
 def shell(command):
     """What a command prints. A plain `softstack ...` runs in this process: torch is imported here."""
-    if command.startswith("softstack ") and not set(command) & set("|&;<>$`"):
-        words = [sorted(glob.glob(word)) or [word] for word in shlex.split(command)[1:]]
+    if plain := re.fullmatch(r"softstack ([^|&;<>$`]+?)(?: > (\S+))?", command):
+        words = [sorted(glob.glob(word)) or [word] for word in shlex.split(plain[1])]
         out = io.StringIO()
         with contextlib.redirect_stdout(out), pytest.raises(SystemExit) as end:
             main([word for several in words for word in several])
         assert not end.value.code, command
-        return out.getvalue()
+        if not plain[2]:
+            return out.getvalue()
+        Path(plain[2]).write_text(out.getvalue())
+        return ""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-c", command], capture_output=True, text=True, timeout=300, check=False,
