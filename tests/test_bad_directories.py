@@ -328,4 +328,4 @@ def test_symbols_that_look_like_formulas(softstack):
         code, _, err = softstack("trace", path, "$\\frac$ $x_2$", "--out", name)
         assert (code, err) == (0, "")
     assert "$x_2$" in Path("a.svg").read_text()
-    assert softstack("plot", path)[0] == softstack("diagnose", path)[0] == 0
+    assert softstack("plot", path)[0] == softstack("diagnose", path, "--strings", "20")[0] == 0
