@@ -475,9 +475,9 @@ def test_what_is_not_a_number_shows_in_scans(kernel, memory, name, generator):
         ("plain", "stack", "cpu", 130, True),  # as a chain
         ("plain", "queue", "cpu", 130, True),
         ("buffered", "stack", "cpu", 90, True),
-        *(("plain", memory, "gpu", 2, on_chip) for memory in MEMORIES for on_chip in (True, False)),
-        ("buffered", "stack", "gpu", 2, True),
-        ("as the authors read", "queue", "gpu", 2, True),
+        *(("plain", memory, "gpu", 3, on_chip) for memory in MEMORIES for on_chip in (True, False)),
+        ("buffered", "stack", "gpu", 3, True),
+        ("as the authors read", "queue", "gpu", 3, True),
     ],
 )
 def test_what_is_not_a_number_shows_in_networks(network, memory, kernel, T, on_chip, generator, monkeypatch):
