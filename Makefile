@@ -41,8 +41,9 @@ lint:
 core:
 	$(PYTEST) $(CORE) $(wildcard $(shell git ls-files --modified --others --exclude-standard "tests/test_*.py"))
 
+# Three processes for two cores: of those that wait for the processes that they started there is always one.
 tests:
-	$(PYTEST)
+	$(BIN)/pytest -n 3 --dist worksteal
 
 # Takes twice as long as the tests alone.
 coverage: $(VENV)/.dev

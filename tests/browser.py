@@ -24,8 +24,9 @@ needs_chromium = pytest.mark.chromium
 
 
 def launched(playwright):
-    # a sandbox cannot be set up by root
-    arguments = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    arguments = ["--disable-gpu"]  # which would be computed
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        arguments.append("--no-sandbox")  # root cannot set one up
     return playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
 
 

@@ -162,7 +162,7 @@ def test_ctrl_c_at_any_moment_of_the_start(tmp_path):
     whole = time.monotonic() - began  # from the beginning until workers start
     os.killpg(first.pid, signal.SIGINT)
     states.append((first.communicate(timeout=120)[1], first.returncode))
-    for share in (0.3, 0.8, 1.0, 1.2):
+    for share in (0.4, 0.9, 1.2):
         process = driver()
         time.sleep(share * whole)
         os.killpg(process.pid, signal.SIGINT)

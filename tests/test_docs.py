@@ -77,13 +77,16 @@ def test_code_blocks_run_and_print_what_they_say(page, tmp_path, monkeypatch, re
 
 def shell(command):
     """What a command prints. A plain `softstack ...` runs in this process: torch is imported here."""
-    if command.startswith("softstack ") and not set(command) & set("|&;<>$`"):
-        words = [sorted(glob.glob(word)) or [word] for word in shlex.split(command)[1:]]
+    if plain := re.fullmatch(r"softstack ([^|&;<>$`]+?)(?: > (\S+))?", command):
+        words = [sorted(glob.glob(word)) or [word] for word in shlex.split(plain[1])]
         out = io.StringIO()
         with contextlib.redirect_stdout(out), pytest.raises(SystemExit) as end:
             main([word for several in words for word in several])
         assert not end.value.code, command
-        return out.getvalue()
+        if not plain[2]:
+            return out.getvalue()
+        Path(plain[2]).write_text(out.getvalue())
+        return ""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-c", command], capture_output=True, text=True, timeout=300, check=False,
@@ -144,18 +147,19 @@ def test_the_search_works_from_the_folder(browser, built):
 @needs_chromium
 def test_pages_fit_a_phone_and_a_desk(browser, built):
     """No page is wider than the screen, and no line of code is cut off."""
-    for width in (390, 1280):
-        page = browser.new_page(viewport={"width": width, "height": 844})
-        for file in PAGES:
-            name = file.relative_to(ROOT / "docs").with_suffix(".html")
-            page.goto((built / name).as_uri())
+    page = browser.new_page()
+    for file in PAGES:
+        name = file.relative_to(ROOT / "docs").with_suffix(".html")
+        page.goto((built / name).as_uri())
+        for width in (390, 1280):
+            page.set_viewport_size({"width": width, "height": 844})
             assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
             kinds = ", ".join(f".highlight-{kind} pre" for kind in ("python", "sh", "toml", "default"))
             widths = "codes => codes.map((code) => [code.scrollWidth, code.clientWidth])"
             blocks = page.eval_on_selector_all(kinds, widths)
             assert all(needed <= there for needed, there in blocks), (name, width)
             assert blocks or name.stem != "paper"
-        page.close()
+    page.close()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT / "docs")) for page in PAGES])

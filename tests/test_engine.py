@@ -68,7 +68,8 @@ def test_unknown_engines(where, tmp_path):
         list(engine.run(UNITS, Engine(where), tmp_path, quiet))
 
 
-def test_a_scheduler_that_is_not_there(tmp_path):
+def test_a_scheduler_that_is_not_there(tmp_path, monkeypatch):
+    monkeypatch.setattr(clusters, "GREETING", 0.5)
     with pytest.raises(BadInput, match=r"no dask scheduler answers at tcp://127.0.0.1:9"):
         list(engine.run(UNITS, Engine("tcp://127.0.0.1:9"), tmp_path, quiet))
 

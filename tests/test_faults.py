@@ -28,7 +28,7 @@ FIRST = Condition(
 )
 RIVALS = replace(FIRST, task="xor", steps=75, restarts=4, halvings=2)  # which are dropped on the way
 SWEEP = Sweep("mine", (FIRST, RIVALS), (0, 1, 2, 3, 4, 5))
-ROUNDS = {"driver": 20, "worker": 8, "both": 8}  # at least; benchmarks/torture.py makes hundreds
+ROUNDS = {"driver": 12, "worker": 5, "both": 5}  # at least; benchmarks/torture.py makes hundreds
 
 
 def results(root):

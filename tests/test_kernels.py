@@ -96,7 +96,8 @@ def filled(sequences, size):
     ],
 )
 def test_scans(kernel, memory, kind, dtype, ragged, generator):
-    for B, T, n, m in SHORT if INTERPRETED and kernel == "gpu" else SIZES:
+    sizes = SIZES if (dtype, ragged) == (torch.float64, False) else SIZES[:-1]  # the longest once
+    for B, T, n, m in SHORT if INTERPRETED and kernel == "gpu" else sizes:
         given = instructions(kind, generator, B, T, m)
         state = torch.randn(B, n, m, generator=generator, **DOUBLE), STRENGTHS[kind](generator, B, n)
         shapes = (B, T, m), (B, n + T, m), (B, n + T)
@@ -345,9 +346,16 @@ def test_padding_changes_nothing_at_ties(network, memory, kernel, T, on_chip, ge
     agree(outcome(net, kernel, x, state, lengths, coefficients), theirs)
 
 
-@pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("controller", CORES)
-@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize(
+    ("network", "controller", "memory"),
+    [
+        (network, controller, memory)
+        for i, network in enumerate(NETWORKS)
+        for j, controller in enumerate(CORES)
+        for k, memory in enumerate(MEMORIES)
+        if not INTERPRETED or (i + j + k) % 3 == 0  # every two of them together
+    ],
+)
 def test_networks_on_the_gpu(network, controller, memory, generator):
     B, T = (2, 3) if INTERPRETED else (18, 33)
     compare("gpu", network, controller, memory, torch.float64, B, T, 2, True, generator)
@@ -602,8 +610,8 @@ def test_a_population_is_one_call(network, controller, generator):
 @pytest.mark.parametrize("kernel", DEVICE)
 def test_the_same_call_gives_the_same_bits(kernel, generator):
     net = build(backend=kernel, dtype=torch.float32).to(DEVICE[kernel])
-    steps = 3 if INTERPRETED and kernel == "gpu" else 30
-    x = torch.randn(5, steps, 3, generator=generator).to(DEVICE[kernel])
+    B, T = (2, 3) if INTERPRETED and kernel == "gpu" else (5, 30)
+    x = torch.randn(B, T, 3, generator=generator).to(DEVICE[kernel])
     first, second = ([net(x)[0], *torch.autograd.grad(net(x)[0].sum(), net.parameters())] for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
 

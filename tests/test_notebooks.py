@@ -26,8 +26,10 @@ def kinds(cell):
 
 
 def quicker(solution):
-    """With less training: what a solution prints is compared without its numbers."""
-    return re.sub(r"steps=\d+", "steps=20", solution.replace("seeds=range(10)", "seeds=range(2)"))
+    """With less training, and fewer strings: what a solution prints is compared without its numbers."""
+    solution = solution.replace("seeds=range(10)", "seeds=range(2)").replace("seed=0)", "seed=0, strings=60)")
+    solution = solution.replace('"lstm", "stack")', '"lstm", "stack", max_epochs=3)')
+    return re.sub(r"steps=\d+", "steps=20", solution)
 
 
 @pytest.fixture(scope="module", params=NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])

@@ -71,11 +71,11 @@ def told(trace, t):
 @pytest.mark.parametrize("later", [False, True], ids=["fresh", "continued"])
 def test_each_step_of_a_trace_is_shown(browser, tmp_path, memory, later):
     """In Chromium, inside a frame: strengths, what the memory holds, and names that were given."""
-    trace, state = traced(memory)
+    trace, state = traced(memory, T=4)
     if later:
-        trace, _ = traced(memory, state=state)
+        trace, _ = traced(memory, T=4, state=state)
     names = ["apple", "pear", "plum"]
-    symbols = [f"w{t}" for t in range(9)]
+    symbols = [f"w{t}" for t in range(4)]
     shown = ss.show(trace, symbols, outputs=names, sequence=1)
     (tmp_path / "page.html").write_text(f"<!doctype html>{shown._repr_html_()}")
     page = browser.new_page(viewport={"width": 1000, "height": 900})
@@ -84,10 +84,10 @@ def test_each_step_of_a_trace_is_shown(browser, tmp_path, memory, later):
     page.goto((tmp_path / "page.html").as_uri())
     frame = page.frame_locator("iframe")
     frame.locator("#slider").focus()
-    for t in range(9):
+    for t in range(4):
         said = frame.locator(".words").inner_text()
         s = trace.s[1, t]
-        assert f"Step {t + 1} of 9. Input w{t}.{told(trace, t)}" in said
+        assert f"Step {t + 1} of 4. Input w{t}.{told(trace, t)}" in said
         if memory != "none":
             assert f"The {trace.memory.name} holds {s.sum():.2f} in {int((s > 0).sum())} cell" in said
         assert f"Says {names[int(trace.y[1, t].argmax())]} " in said

@@ -56,7 +56,7 @@ def test_contract_of_every_task(name, split):
         assert set(target) - {None} <= set(task.outputs)
         assert set(target) != {None}
     assert examples == draw(task, np.random.default_rng(3), 300, split)
-    assert examples != draw(task, np.random.default_rng(4), 300, split)
+    assert examples[:20] != draw(task, np.random.default_rng(4), 20, split)
     if split == "test" and not getattr(task, "repeats", False):
         assert len(set(examples)) == 300
 

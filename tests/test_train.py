@@ -76,7 +76,7 @@ def test_accuracy_is_over_scored_positions_and_the_whole_alphabet():
 )
 def test_a_trial_does_not_depend_on_who_trains_beside_it(condition):
     """Alone, in a pair, in a crowd and in another order; also after others have stopped and left."""
-    condition = replace(condition, max_epochs=7, patience=2)
+    condition = replace(condition, max_epochs=5, patience=2)
     crowd = {trial.seed: trial for trial in train(condition, [0, 1, 2, 3, 4])}
     assert len({len(trial.epochs) for trial in crowd.values()}) > 1  # some left before others
     for seeds in ([3], [3, 0], [2, 4, 3]):

@@ -73,12 +73,12 @@ def links(options: Options, sizes: Sizes) -> int:
     return B * (N + T + 1) + (B * (n_in + T + 1) if options.buffered else 0)
 
 
-Paths = tuple[bool | None, bool | None, bool | None, bool | None, bool | None]
+Paths = tuple[bool | None, bool | None, bool | None, bool | None]
 
 
 def paths(options: Options, N: int) -> Paths:
     """How a network with N slots is worked, as `cpu/rnn.py` takes it: whether its memory by rows, as a chain
-    or by depths, whether it is buffered and whether disturbed; True or None."""
+    or by depths, and whether it is buffered; True or None."""
     items, depths = options.memory < NONE, options.memory > NONE
     rows, chained = (items and N <= SHORT) or None, (items and N > SHORT) or None
-    return rows, chained, depths or None, options.buffered or None, options.disturbed or None
+    return rows, chained, depths or None, options.buffered or None

@@ -5,8 +5,8 @@ of a model holds all of it for the backward pass (`cpu/layout.py`). A long memor
 sequence at a time, for its control flow depends on its strengths; a short one by rows as well, and so is one
 whose cells stand for depths. README.md derives the backward pass.
 
-`rows`, `chained`, `depths`, `buffered` and `disturbed` say what there is, as True or None: numba leaves out
-what a None rules out, and takes half as long to compile the rest.
+`rows`, `chained`, `depths` and `buffered` say what there is, as True or None: numba leaves out what a None
+rules out, and takes half as long to compile the rest.
 """
 
 from softstack.kernels.cpu.cells import (
@@ -83,7 +83,7 @@ def act(
             lstm(h_new, c_new, gates, c_was, pre)
         elif core == RNN:
             tanhs(h_new, pre)
-    if disturbed is not None:
+    if disturbed:
         add(h_new, noise)
     if core == LINEAR:
         said = pre
@@ -96,9 +96,9 @@ def act(
 
 
 @compiled
-def forward(room, options, sizes, inputs, outputs, rows, chained, depths, buffered, disturbed):
+def forward(room, options, sizes, inputs, outputs, rows, chained, depths, buffered):
     """Each model over its own sequences. The final V comes in with what the memory holds at first."""
-    core, memory, T, ragged, _, _, _ = options
+    core, memory, T, ragged, _, disturbed, _ = options
     B, _, k, m, _, _, _, N, n_in = sizes
     x, weights, before, buffer_before, (keep, noise), lengths = inputs
     y, o, final, buffer, tape, links = outputs
@@ -170,7 +170,7 @@ def forward(room, options, sizes, inputs, outputs, rows, chained, depths, buffer
                             for j in range(k):
                                 x_t[j, lane] = item[j]
                 h_from, c_from = h_was, c_was
-                if disturbed is not None:
+                if disturbed:
                     spread_step(keep_t, keep[p].reshape(B, T, 1), t, begin)
                     spread_step(noise_t, noise[p], t, begin)
                     scale(h_in, h_was, keep_t)
@@ -244,9 +244,9 @@ def forward(room, options, sizes, inputs, outputs, rows, chained, depths, buffer
 
 
 @compiled
-def backward(room, options, sizes, kept, gradients, to_x, rows, chained, depths, buffered, disturbed):
+def backward(room, options, sizes, kept, gradients, to_x, rows, chained, depths, buffered):
     """The gradients of x are made where `to_x`, and where it is buffered."""
-    core, memory, T, ragged, _, _, _ = options
+    core, memory, T, ragged, _, disturbed, _ = options
     x, W, Wh, Wo, lengths, s0, strengths0, i0, keep, noise, V, s, strengths_in, tape, links = kept
     gy, go, to_state, to_buffer, gx, to_weights = gradients
     B, _, k, m, H, _, _, N, n_in = sizes
@@ -371,7 +371,7 @@ def backward(room, options, sizes, kept, gradients, to_x, rows, chained, depths,
                 if core != LINEAR:
                     add_back(h_grad, Wo[p], 0, out)
                     h_was, c_was, h_new = hs[t, block], cs[t, block], hs[t + 1, block]
-                    if disturbed is not None:
+                    if disturbed:
                         spread_step(keep_t, keep[p].reshape(B, T, 1), t, begin)
                         scale(room.h_in[t, block], h_was, keep_t)
                         h_was = room.h_in[t, block]
@@ -400,7 +400,7 @@ def backward(room, options, sizes, kept, gradients, to_x, rows, chained, depths,
                         add_back(h_grad, Wh[p, 2 * H :], 0, rec)
                     else:
                         add_back(h_grad, Wh[p], 0, pre)
-                    if disturbed is not None:
+                    if disturbed:
                         scale(h_grad, h_grad, keep_t)
                         scale(c_grad, c_grad, keep_t)
                 zero(r_grad)
@@ -453,7 +453,7 @@ def backward(room, options, sizes, kept, gradients, to_x, rows, chained, depths,
         add_sums(to_weights.b[p], pres)
         if core == LINEAR:
             continue
-        h_in = hs if disturbed is None else room.h_in
+        h_in = room.h_in if disturbed else hs
         if core == GRU:
             add_outer(to_weights.Wh[p, : 2 * H], 0, pres, h_in)
             add_outer(to_weights.Wh[p, 2 * H :], 0, recs, h_in)

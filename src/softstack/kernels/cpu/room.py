@@ -82,7 +82,7 @@ def for_backward(options: Options, sizes: Sizes, real: Any) -> BackwardRoom:
 
 def memory_rows(options: Options, sizes: Sizes) -> tuple[int, int]:
     """How many rows a memory has that is worked by rows, and one whose cells stand for depths."""
-    by_rows, _, by_depths, _, _ = paths(options, sizes.N)
+    by_rows, _, by_depths, _ = paths(options, sizes.N)
     return sizes.N if by_rows else 0, sizes.N * (sizes.m + 1) if by_depths else 0
 
 
