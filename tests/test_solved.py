@@ -197,7 +197,7 @@ def test_what_diverged_or_was_dropped_is_never_chosen():
         (dict(hidden_noise=-1.0), "hidden_noise must not be negative"),
         (dict(final_rate=0.5), "give `steps`"),
         (dict(steps=100, restarts=2, halvings=2), "at least 4 restarts"),
-        (dict(restarts=4, halvings=1), "need `steps`"),
+        (dict(restarts=4, halvings=1), "needs `steps`"),
     ],
 )
 def test_options_that_make_no_sense(wrong, sentence):

@@ -62,10 +62,19 @@ def by_distributions_briefly() -> str:
 def torture() -> str:
     """What `benchmarks/torture.py` counted."""
     report = json.loads((RESULTS / "torture" / "torture.json").read_text())
-    lines = ["| | |", "| --- | --- |"]
-    titles = {"kills": "kills", "fuzz": "strange directories"}
-    for part, title in titles.items():
-        lines += [f"| {title}: {name} | {n:,} |" for name, n in report[part].items() if name != "faults"]
+    kills, fuzz = report["kills"], report["fuzz"]
+    hit = {victim: kills[victim] for victim in ("driver", "group", "worker")}
+    counts = {
+        "rounds of kills": kills["rounds"],
+        **{f"of them, the {victim} was killed": n for victim, n in hit.items()},
+        "of them, the sweep was over before": kills["rounds"] - sum(hit.values()),
+        "of them, some trials had finished": kills["after trials had finished"],
+        "sweeps that were gone on with to their end": kills["sweeps"],
+        "results that differ": kills["results that differ"],
+        **{f"strange directories: {name}" if name != "directories" else "strange directories": n
+           for name, n in fuzz.items() if name != "faults"},
+    }  # fmt: skip
+    lines = ["| | |", "| --- | --- |", *(f"| {name} | {n:,} |" for name, n in counts.items())]
     return "\n".join(lines) + (
         f"\n\nMade by `python benchmarks/torture.py` at commit {report['commit']} in "
         f"{report['seconds'] / 60:.0f} minutes."
@@ -245,8 +254,8 @@ def solved_briefly() -> str:
     }
     every = ", ".join(f"{task} {share}" for task, share in all_of.items())
     return (
-        f"{text}\n\n{solved.verdict(rows)} {solved.stamp(meta)}\n\nWith another training, of seeds that the "
-        f"report does not use ([its rows](docs/solved.md)), LSTMs solve in all: {every}."
+        f"{text}\n\n{solved.verdict(rows)} {solved.stamp(meta)}\n\nAnother training, with seeds that the "
+        f"report does not use, is in [docs/solved.md](docs/solved.md). In both together LSTMs solve: {every}."
     )
 
 
@@ -270,14 +279,14 @@ def solved_by_choices() -> str:
     for variant in dict.fromkeys(row["variant"] for row in rows):
         shares = (cells.get((variant, *network), "") for network in networks)
         parts = [part if "resets" in part else f"{part}, resets 0.5" for part in variant.split(" | ")]
-        lines.append(f"| {'; every second: '.join(parts)} | {' | '.join(shares)} |")
+        lines.append(f"| {'; every second restart: '.join(parts)} | {' | '.join(shares)} |")
     total, none, late, early = (
         sum(row[name] for row in rows)
         for name in ("trials", "none dropped", "after 1/2 and 3/4", "after 1/4 and 1/2")
     )
     return "\n".join(lines) + (
-        f"\n\nRestarts are dropped after 1/4 and 1/2 of the steps here: {early} of {total} trials are right. "
-        f"With drops after 1/2 and 3/4 it is {late}, and {none} if none is dropped."
+        f"\n\nHere restarts are dropped after 1/4 and 1/2 of the steps, and {early} of {total} trials are "
+        f"right. With drops after 1/2 and 3/4 it would be {late}, and without drops {none}."
     )
 
 

@@ -232,8 +232,8 @@ def legend(trials: int) -> str:
         "those of the training; `10x` and `50x`: as many times as long, drawn in the same way; `deep`: built "
         "to go deeper than those (parentheses nested to a quarter of the length, formulas of any shape). "
         f"`solved`: trials of at least {SOLVED:.1%}. The last two columns count those of them that "
-        "`softstack diagnose` finds to use their stack as a stack, and those whose extracted machine says "
-        "what the task's own says wherever that is scored, to every string up to a length (see solved.json)."
+        "`softstack diagnose` finds to use their stack as a stack, and those whose extracted machine gives "
+        "the task's own answers, wherever they are scored, on every string up to a length (see solved.json)."
     )
 
 
@@ -249,8 +249,8 @@ def verdict(rows: Sequence[Line]) -> str:
         return f"{said}."
     solved = [row for row in alone if median(trial["test"] for trial in row["trials"]) >= SOLVED]
     return (
-        f"{said}. Without a stack the same recipe solves {len(solved)} of {len(alone)} tasks: where it does "
-        "not, it is the stack that does it."
+        f"{said}. Without a stack the same recipe solves {len(solved)} of {len(alone)} tasks"
+        + (f": {' and '.join(names.task(row['task']) for row in solved)}." if solved else ".")
     )
 
 

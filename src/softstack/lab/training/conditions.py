@@ -20,6 +20,7 @@ from softstack.lab import tasks
 from softstack.lab.training.losses import LOSSES
 from softstack.memory import MEMORIES
 from softstack.networks import StackRNN
+from softstack.words import counted
 
 Network = StackRNN | BufferedStackRNN
 NUMERICS = 5
@@ -37,7 +38,7 @@ FIELDS_0_1 = (
 FROM_ZERO = ("steps", "halvings")
 MOST = {"restarts": 10_000, "steps_per_symbol": 10_000}  # the others: a number that nobody has time for
 NOT_NEGATIVE = ("learning_rate", "weight_decay", "hidden_noise", "gradient_clip", "weight_width")
-SHARES = ("state_reset", "reset_spread", "final_rate", "halving_share")  # in [0, 1]
+SHARES = ("state_reset", "reset_spread", "final_rate", "halving_share")  # in [0, 1], or inside it
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,8 @@ class Condition:
         for name in NOT_NEGATIVE:
             if getattr(self, name) < 0:
                 raise BadInput(f"{name} must not be negative; got {getattr(self, name)}")
+        if not 0 < self.halving_share < 1:
+            raise BadInput(f"halving_share must be more than 0 and less than 1; got {self.halving_share}")
         for name in SHARES:
             if not 0 <= getattr(self, name) <= 1:
                 raise BadInput(f"{name} must lie in [0, 1]; got {getattr(self, name)}")
@@ -156,11 +159,9 @@ class Condition:
             raise BadInput("final_rate needs to know where the training ends: give `steps`")
         if self.halvings and (not self.steps or self.restarts >> self.halvings < 1):
             raise BadInput(
-                f"{self.halvings} halvings need `steps`, and at least {2**self.halvings} restarts; got "
-                f"{self.steps} and {self.restarts}"
+                f"{counted(self.halvings, 'halving')} of the restarts: that needs `steps`, and at least "
+                f"{2**self.halvings} restarts; got steps = {self.steps} and restarts = {self.restarts}"
             )
-        if self.halving_share in (0, 1):
-            raise BadInput(f"halving_share must be more than 0 and less than 1; got {self.halving_share}")
 
     @property
     def loss_name(self) -> str:
