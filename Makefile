@@ -41,7 +41,7 @@ lint:
 core:
 	$(PYTEST) $(CORE) $(wildcard $(shell git ls-files --modified --others --exclude-standard "tests/test_*.py"))
 
-# Three processes for two cores: of those that wait for the processes that they started there is always one.
+# Three processes for two cores: one of them often waits for a process that it started.
 tests:
 	$(BIN)/pytest -n 3 --dist worksteal
 
