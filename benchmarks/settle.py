@@ -118,6 +118,16 @@ def chosen(losses: list[list[float]], eighths: tuple[int, ...]) -> int:
     return min(left, key=lambda k: losses[-1][k])
 
 
+def of_restarts(trials: list[Trial], count: int) -> tuple[int, int]:
+    """How many choices out of so many restarts are right, and of how many. Each restart is in one of them."""
+    right = [
+        accuracies[min(range(begin, begin + count), key=losses[-1].__getitem__)] >= SOLVED
+        for losses, accuracies in trials
+        for begin in range(0, len(accuracies), count)
+    ]
+    return sum(right), len(right)
+
+
 def every_second(one: Trial, other: Trial) -> Trial:
     """A trial whose restarts of odd number are the other's."""
 
@@ -150,6 +160,7 @@ def choices(files: list[Path]) -> list[dict[str, Any]]:
                 name: sum(right[chosen(losses, eighths)] >= SOLVED for losses, right in of_variant)
                 for name, eighths in SCHEDULES.items()
             },
+            "restarts": {count: of_restarts(of_variant, count) for count in (1, 2, 4, 8, 16)},
         }
         for (task, controller, variant), of_variant in sorted(listed.items())
     ]  # fmt: skip

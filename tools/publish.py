@@ -290,6 +290,23 @@ def solved_by_choices() -> str:
     )
 
 
+def by_restarts() -> str:
+    """How often the network of the lowest dev loss is right, by how many there are to choose from."""
+    rows = json.loads((RESULTS / "study" / "choices.json").read_text())
+    mixed = {row["task"]: row["restarts"] for row in rows if " | " in row["variant"]}
+    lines = [f"| restarts | {' | '.join(mixed)} |", "| --- " * (1 + len(mixed)) + "|"]
+    for count in next(iter(mixed.values())):
+        shares = [of_all(*by_count[count]) for by_count in mixed.values()]
+        lines.append(f"| {count} | {' | '.join(shares)} |")
+    return "\n".join(lines)
+
+
+def of_all(won: int, of: int) -> str:
+    """With Wilson's interval of 95 %."""
+    bounds = wilson(won, of)
+    return f"{won} of {of} ({100 * bounds.low:.0f}-{100 * bounds.high:.0f} %)"
+
+
 def trainings() -> dict[str, dict[str, list[float]]]:
     """What trials of the recipe scored, by condition and training: that of the report first."""
     reported = [row for row in loaded("solved")[0] if row["recipe"] == "solve" and row["memory"] == "stack"]
@@ -331,9 +348,7 @@ def study() -> str:
     for axis, value in dict.fromkeys((axis, value) for axis, value, _ in cells):
         shares = []
         for task in HARD:
-            won, of = study_figures.successes(cells[axis, value, task])
-            bounds = wilson(won, of)
-            shares.append(f"{won} of {of} ({100 * bounds.low:.0f}-{100 * bounds.high:.0f} %)")
+            shares.append(of_all(*study_figures.successes(cells[axis, value, task])))
         table.append([names[axis], "" if axis == "neither" else f"{value:,}", *shares])
     text = "\n".join("| " + " | ".join(line) + " |" for line in table)
     return (
@@ -426,6 +441,7 @@ PAGES = {
     "docs/solved.md": {
         "solved": solved_whole,
         "choices": solved_by_choices,
+        "restarts": by_restarts,
         "again": solved_again,
         "study": study,
         "mechanism": mechanism,
