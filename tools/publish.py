@@ -254,8 +254,8 @@ def solved_briefly() -> str:
     }
     every = ", ".join(f"{task} {share}" for task, share in all_of.items())
     return (
-        f"{text}\n\n{solved.verdict(rows)} {solved.stamp(meta)}\n\nAnother training, with seeds that the "
-        f"report does not use, is in [docs/solved.md](docs/solved.md). In both together LSTMs solve: {every}."
+        f"{text}\n\n{solved.verdict(rows)} {solved.stamp(meta)}\n\nTwo more trainings are in "
+        f"[docs/solved.md](docs/solved.md). In all three together LSTMs solve: {every}."
     )
 
 
