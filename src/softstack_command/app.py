@@ -157,7 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except CycloptsError:
         sys.exit(2)  # said already
     except BrokenPipeError:  # whoever read our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
     except KeyboardInterrupt:
         errors.print(interrupts.SENTENCE, soft_wrap=True)
         sys.exit(interrupts.STOPPED)
@@ -169,7 +169,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         line = f"softstack: {shown(sentence)}"
         errors.print(line, markup=False, emoji=False, highlight=False, soft_wrap=True)
+        _drop_output()
         sys.exit(2)
+
+
+def _drop_output() -> None:
+    """What cannot be written now is lost: else Python tries again when it ends, and complains."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _sentence(error: Exception) -> str | None:
