@@ -128,9 +128,11 @@ def test_one_is_not_several(words, text):
 def test_one_seed_is_not_several():
     assert of_seeds([3]) == "seed 3"
     assert of_seeds(range(10)) == "seeds 0 to 9"
-    meta = {"seeds": [0], "commit": "", "softstack": "", "device": "cpu"}
+    meta = {"seeds": [0], "commit": "", "softstack": "", "device": "cpu", "trained": 0}
     assert suite.stamp(meta).endswith("on cpu, seed 0.")
     assert solved.stamp(meta).endswith("on cpu, seed 0.")
+    call = {"trained": 1, "cores": 2, "seconds": 90.0}
+    assert solved.stamp(meta | call).endswith("The call trained 1 trial and took 2 minutes on 2 cores.")
 
 
 def test_the_papers_figures_are_likely_if_they_are_drawn_from_ours_and_not_if_they_are_not():

@@ -252,7 +252,7 @@ def test_the_report_has_what_is_asked_of_each_row(report):
 
 def test_the_report_is_written(report):
     out, rows, lines = report
-    meta = {**store.provenance("cpu"), "seeds": [0, 1]}
+    meta = {**store.provenance("cpu"), "trained": 0, "seeds": [0, 1]}
     solved.write(out, lines, meta)
     solved_page.write(out, rows, lines, meta)
     assert json.loads((out / "solved.json").read_text()) == json.loads(json.dumps(lines))
