@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,14 +71,17 @@ def imports_of(module):
                 yield Import(module, whole if whole in FILES else node.module, kind)
 
 
-IMPORTS = [found for module in sorted(FILES) for found in imports_of(module)]
-# Modules that are named in strings are imported all the same.
-IMPORTS += [
-    Import("softstack_command.app", f"{app.CLI}.{place.split(':')[0]}", "string")
-    for place, _ in app.COMMANDS.values()
-]
-IMPORTS += [Import("softstack_command.app", module, "string") for module in forks.IMPORTED]
-OURS = [found for found in IMPORTS if found.imported in FILES]
+@cache
+def imports():
+    """All of them. Modules that are named in strings are imported all the same."""
+    strings = [f"{app.CLI}.{place.split(':')[0]}" for place, _ in app.COMMANDS.values()]
+    named = [Import("softstack_command.app", module, "string") for module in (*strings, *forks.IMPORTED)]
+    return [found for module in sorted(FILES) for found in imports_of(module)] + named
+
+
+@cache
+def ours():
+    return [found for found in imports() if found.imported in FILES]
 
 
 def part(module):
@@ -89,19 +93,19 @@ def room(module):
 
 
 def test_every_module_is_looked_at():
-    assert len(FILES) > 100 and len(OURS) > 300
+    assert len(FILES) > 100 and len(ours()) > 300
     inside = [module for module in FILES if module.split(".")[0] == "softstack"]
     assert {part(module) for module in inside} == set(PARTS)
     assert {room(module) for module in inside if part(module) == "lab"} == {*ROOMS, ""}
     command = {"", ".app", ".forks", ".interrupts"}
     assert set(FILES) - set(inside) == {f"softstack_command{name}" for name in command}
-    named = {found.imported for found in IMPORTS if found.imported.startswith("softstack")}
+    named = {found.imported for found in imports() if found.imported.startswith("softstack")}
     assert named <= set(FILES)  # those in strings too
 
 
 @pytest.mark.parametrize("name", PARTS)
 def test_parts_form_a_line(name):
-    for importer, imported, _ in OURS:
+    for importer, imported, _ in ours():
         if (
             importer.startswith("softstack_command")
             or part(importer) != name
@@ -119,13 +123,13 @@ def test_parts_form_a_line(name):
 
 
 def test_kernels_know_no_module():
-    known = {part(imported) for importer, imported, _ in OURS if part(importer) == "kernels"}
+    known = {part(imported) for importer, imported, _ in ours() if part(importer) == "kernels"}
     assert known == {"kernels", "errors"}
 
 
 @pytest.mark.parametrize("name", ROOMS)
 def test_rooms_of_the_laboratory_form_a_line(name):
-    for importer, imported, _ in OURS:
+    for importer, imported, _ in ours():
         if (part(importer), room(importer)) == ("lab", name) and part(imported) == "lab":
             assert ROOMS.index(room(imported)) <= ROOMS.index(name), f"{importer} imports {imported}"
 
@@ -133,7 +137,7 @@ def test_rooms_of_the_laboratory_form_a_line(name):
 def test_no_cycle_not_even_through_functions():
     """Modules in an order in which each comes after all that it imports, whenever it imports them."""
     needs = {
-        module: {i.imported for i in OURS if i.importer == module and i.kind != "types"} for module in FILES
+        module: {i.imported for i in ours() if i.importer == module and i.kind != "types"} for module in FILES
     }
     ordered = set()
     while ready := [module for module in needs if module not in ordered and needs[module] <= ordered]:
@@ -145,7 +149,7 @@ def test_imports_inside_functions_have_a_reason():
     def reason(imported):
         return [name for name in LAZY if f"{imported}.".startswith(f"{name}.")]
 
-    lazy = [found for found in IMPORTS if found.kind == "lazy"]
+    lazy = [found for found in imports() if found.kind == "lazy"]
     for found in lazy:
         assert reason(found.imported), f"{found.importer} imports {found.imported} inside a function"
     assert {name for found in lazy for name in reason(found.imported)} == set(LAZY)

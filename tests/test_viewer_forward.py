@@ -36,7 +36,9 @@ ALL = [  # every controller and memory, without buffers and with them, read off 
     )
 ]
 KINDS = [c for c in ALL if not recording.why_not_run(build(c))]  # test_played_back.py has the others
-COMPUTED = [name for name, task in TASKS.items() if tasks.page_of(task)["kind"]]
+with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(tasks.page, "EXAMPLES", 1)  # a task's kind does not depend on what is recorded of it
+    COMPUTED = [name for name, task in TASKS.items() if tasks.page_of(task)["kind"]]
 
 
 # Large weights bring strengths near 0 and 1, and make float32 differ from float64 by far more than 1e-5, so
