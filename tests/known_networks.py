@@ -106,6 +106,13 @@ MACHINES = {
         q -> q   0 : 0 , C -> C
     """),
     # stacks
+    "mostly silent": Transducer.parse("""
+        start q
+        q -> q   x : # , ε -> a
+        q -> q   y : # , ε -> b
+        q -> q   # : y , a -> ε
+        q -> q   # : x , b -> ε
+    """),
     "three brackets": dyck(BRACKETS, "_"),
     "two brackets at once": real_time_dyck(BRACKETS[:2], "_"),
     "palindromes with a centre": Transducer.parse("""
@@ -225,7 +232,7 @@ def with_a_queue(network, condition):
 
 
 def trained(task, controller, **sizes):
-    """A trial of Table 1, which takes a second or two."""
+    """A trial by the paper's protocol, which takes a second or two."""
     condition = Condition(task, controller, **sizes)
     [trial] = train(condition, [0])
     network = build(condition)
@@ -277,6 +284,8 @@ KNOWN = {
     "copy by a queue, lstm": (lambda: with_a_queue(*compiled_from("reversal", **AT_ONCE)), "queue"),
     "copy by a queue, buffered": (lambda: with_a_queue(*compiled_from("reversal")), "queue"),
     "a queue at once": (lambda: with_a_queue(*compiled_from("reverse at once")), "queue"),
+    "mostly silent": (lambda: compiled_from("mostly silent", **LINEAR), "stack"),
+    "mostly silent, trained": (lambda: trained(str(MACHINES["mostly silent"]), "linear"), "register"),
     "reversal, trained": (lambda: trained("reversal", "linear"), "stack"),
     "delayed xor, trained": (lambda: trained("delayed_xor", "linear", memory_size=6), "register"),
     "xor, trained": (lambda: trained("xor", "lstm", memory_size=6), "ignored"),

@@ -18,7 +18,7 @@ from softstack.lab.explain import ablation, diagnosis_page, grafts, swaps
 from softstack.lab.explain.compiled import compile_task
 from softstack.lab.explain.diagnosis import diagnose, predict_fall, sentence, verdict_on
 from softstack.lab.explain.grafts import KINDS, Graft, grafted, piles_of
-from softstack.lab.explain.swaps import Effect, kind_of, use
+from softstack.lab.explain.swaps import EVERYTHING, Effect, kind_of, use
 from softstack.lab.training.conditions import Condition, build
 from softstack.lab.training.draws import initial
 from softstack.memory import Instructions, MemoryState, NoMemory, Queue, Stack
@@ -130,9 +130,14 @@ def test_the_class_is_the_most_that_some_swap_shows():
     assert kind_of(effects(500, 500, 500), Queue(2)) == "queue"
     assert kind_of(effects(500, 0, 500), Queue(2)) == "counter"
     assert kind_of(effects(500, 0, 0), Queue(2)) == "register"
-    assert kind_of(effects(39, 39, 39), Stack(2)) == "ignored"
     assert kind_of({"whole": Effect(10, 10, 10, 10)}, Register(2)) == "register"
     assert kind_of({"whole": Effect(0, 0, 0, 0)}, Register(2)) == "ignored"
+    for whole, everything, kind in (
+        (39, 500, "ignored"), (39, 200, "register"), (39, None, "register"),
+        (9, 9, "ignored"), (9, None, "ignored"),
+    ):  # fmt: skip
+        more = {} if everything is None else {EVERYTHING: Effect(10, 10, 1000, everything)}
+        assert kind_of(effects(whole, 39, 39) | more, Stack(2)) == kind
 
 
 @pytest.mark.parametrize("name", KNOWN)
@@ -167,7 +172,7 @@ def test_a_swap_by_hand():
     for kind in KINDS:
         graft = Graft(0, 4, 1, 4 if kind != "height" else 2)
         items = grafted(kind, Stack(2), piles, graft)
-        edit = swaps._refilled([graft], [items], Stack(2))
+        edit = ablation.by_step(swaps._refilled([graft], [items], Stack(2)))
         [output] = swaps._told(network, condition, strings, [graft], edit, room=len(items.s))
         said[kind] = "".join(output[4:])
     assert said["whole"] == "0011"  # that of 1100

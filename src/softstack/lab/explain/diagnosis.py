@@ -15,7 +15,7 @@ from torch import Tensor
 from softstack.formal.running import looks
 from softstack.lab import tasks
 from softstack.lab.explain.ablation import NOTHING, STATE, WHOLE, Network, edits, run
-from softstack.lab.explain.swaps import COUNTER, IGNORED, Use, use
+from softstack.lab.explain.swaps import COUNTER, EVERYTHING, IGNORED, Use, use
 from softstack.lab.tasks.data import Dataset, Example, one_hot
 from softstack.lab.training.conditions import Condition
 from softstack.lab.training.draws import encoded, examples, stream
@@ -128,6 +128,7 @@ def sentence(used: Use, accuracy: dict[str, float], agreement: dict[str, float],
     beneath = "behind the front" if memory.drawn == "line" else "beneath the top"
     swapped = {
         "whole": "all that another run holds",
+        EVERYTHING: "that and its state",
         "contents": f"another run's vectors {beneath}",
         "height": f"more or less {beneath}",
     }

@@ -30,7 +30,7 @@ from softstack.lab.explain.fidelity import (
 )
 from softstack.lab.explain.observing import STAYS, Hardening, harden, observe
 from softstack.lab.explain.probes import like_training, outside, probes
-from softstack.lab.explain.swaps import use
+from softstack.lab.explain.swaps import EVERYTHING, use
 from softstack.lab.tasks.data import Example
 from softstack.lab.tasks.transduction import Transduction
 from softstack.lab.training.conditions import Condition
@@ -115,7 +115,8 @@ def extract(
             f"{hardening.stays} of its answers stay, where {STAYS:.0%} are needed. Its {hardening}."
         )
         return Extraction(None, False, hardening, 0.0, 0, [], None, sentence)
-    changed = [effect.share for effect in use(network, condition, seed).effects.values()]
+    swapped = use(network, condition, seed).effects
+    changed = [effect.share for name, effect in swapped.items() if name != EVERYTHING]
     limits = Limits(states, symbols, max(changed, default=0.0) > HARDLY, every_position, hardening.parts)
     seen: list[Seen] = []
     held = _strings(condition, rng, strings // 2 + 1, every_position)

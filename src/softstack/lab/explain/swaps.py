@@ -11,9 +11,12 @@ grafts tell the classes apart:
 A *stack* or *queue* answers by contents, a *counter* by height and not by contents, a *register* by what is
 nearest alone, and a memory that is *ignored* by none of them. Beneath the top stands, of a queue, for behind
 the front. Grafts are made where the run goes on to uncover what lies beneath.
+
+Where most answers are settled by the input alone no graft changes many. So the whole is also compared with
+all that a run has, its controller's state too: what it changes may be little, and yet most of that.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,8 +35,11 @@ from softstack.lab.training.conditions import Condition
 from softstack.memory import Memory, MemoryState, NoMemory, Queue, Stack
 
 MATTERS = 0.04  # of the answers after grafts: a share that shows that what was swapped matters
+LEAST, PART = 0.01, 0.125  # of the whole a smaller one does, if it is this part of what everything changes
+EVERYTHING = "whole and state"
 NEXT = 8  # answers that are looked at after a graft
 COUNTER, REGISTER, IGNORED = "counter", "register", "ignored"
+Change = Callable[[State, int], State]  # of the state before a step
 
 
 class Effect(NamedTuple):
@@ -54,7 +60,7 @@ class Use(NamedTuple):
     """What a network does with its memory."""
 
     kind: str  # stack, queue, counter, register or ignored; of another memory its name, or ignored
-    effects: dict[str, Effect]  # by kind of graft
+    effects: dict[str, Effect]  # by kind of graft; with EVERYTHING, where the controller has a state
 
 
 def use(network: Network, condition: Condition, seed: int = 0, strings: int = 120) -> Use:
@@ -73,7 +79,10 @@ def use(network: Network, condition: Condition, seed: int = 0, strings: int = 12
 
 def kind_of(effects: dict[str, Effect], memory: Memory) -> str:
     """The most that some graft shows."""
-    shown = [kind for kind, effect in effects.items() if effect.share >= MATTERS]
+    shown = [kind for kind, effect in effects.items() if kind != EVERYTHING and effect.share >= MATTERS]
+    whole = effects["whole"].share
+    if whole >= max(LEAST, PART * effects.get(EVERYTHING, effects["whole"]).share):
+        shown.append("whole")
     if "contents" in shown or (shown and not isinstance(memory, Stack | Queue)):
         return memory.name
     return COUNTER if "height" in shown else REGISTER if shown else IGNORED
@@ -87,19 +96,25 @@ def effects(
     past = _past(network, condition, strings)
     own = outputs(network, condition, strings, Edit())  # step by step, as grafts are run
     memory = network.cell.memory
+    results: dict[str, Effect] = {}
+
+    def graft_all(kind: str, chosen: Sequence[Graft], steps: Sequence[int], edit: Change, room: int) -> None:
+        told = _told(network, condition, strings, chosen, by_step(edit), room)
+        results[kind] = _effect(condition, strings, own, past, chosen, steps, told)
+        if kind == "whole" and past.states[0].h:
+            graft_all(EVERYTHING, chosen, steps, _and_state(edit, chosen, past), room)
+
     if not isinstance(memory, Stack | Queue):
         chosen = any_grafts(past, rng)
-        told = _told(network, condition, strings, chosen, _swapped(chosen, past))
-        return {"whole": _effect(condition, strings, own, past, chosen, [g.time for g in chosen], told)}
+        graft_all("whole", chosen, [graft.time for graft in chosen], _swapped(chosen, past), 0)
+        return results
     piles = piles_of(memory, past)
-    results: dict[str, Effect] = {}
     for kind in KINDS:
         chosen = grafts(kind, memory, piles, past, rng)
         items = [grafted(kind, memory, piles, graft) for graft in chosen]
         room = max((len(pile.s) for pile in items), default=0)
-        told = _told(network, condition, strings, chosen, _refilled(chosen, items, memory), room)
         steps = [since(kind, piles, graft) for graft in chosen]
-        results[kind] = _effect(condition, strings, own, past, chosen, steps, told)
+        graft_all(kind, chosen, steps, _refilled(chosen, items, memory), room)
     return results
 
 
@@ -121,7 +136,7 @@ def _past(network: Network, condition: Condition, strings: Sequence[Example]) ->
     return Past(states, before, steps_of(network, sizes))
 
 
-def _refilled(chosen: Sequence[Graft], items: Sequence[MemoryState], memory: Stack | Queue) -> Edit:
+def _refilled(chosen: Sequence[Graft], items: Sequence[MemoryState], memory: Stack | Queue) -> Change:
     """Before the step of graft k, row k comes to hold its items and nothing else, and has read them."""
 
     def change(state: State, step: int) -> State:
@@ -134,10 +149,10 @@ def _refilled(chosen: Sequence[Graft], items: Sequence[MemoryState], memory: Sta
                 r[k] = memory.nearest(MemoryState(V[k], s[k])).s @ V[k]
         return state._replace(memory=MemoryState(V, s), r=r)
 
-    return by_step(change)
+    return change
 
 
-def _swapped(chosen: Sequence[Graft], past: Past) -> Edit:
+def _swapped(chosen: Sequence[Graft], past: Past) -> Change:
     """Before the step of graft k, row k gets the memory, of any kind, and the read of the donor at that time.
     All grafts of a step are made at once: a state may be large."""
 
@@ -155,7 +170,21 @@ def _swapped(chosen: Sequence[Graft], past: Past) -> Edit:
         memory, r = tree_map(swapped, (state.memory, state.r), (donor.memory, donor.r))
         return state._replace(memory=memory, r=r)
 
-    return by_step(change)
+    return change
+
+
+def _and_state(edit: Change, chosen: Sequence[Graft], past: Past) -> Change:
+    """The same, and row k gets the controller's state of the donor too."""
+
+    def change(state: State, step: int) -> State:
+        h = tuple(part.clone() for part in state.h)
+        for k, graft in enumerate(chosen):
+            if graft.time == step:
+                for part, donor in zip(h, past.states[graft.donor_time].h, strict=True):
+                    part[k] = donor[graft.donor]
+        return edit(state._replace(h=h), step)
+
+    return change
 
 
 def _told(
