@@ -151,7 +151,7 @@ def test_every_layer_and_direction_has_its_own():
     x = torch.randn(2, 4, 3, **DOUBLE)
     drawn = [draw(cell.init((2,), x).h, 4, 1.0, 0.0) for cell in net.cells]
     assert_close(net(x)[0], net(x, disturbance=drawn)[0])
-    with pytest.raises(BadInput, match="4 cells need as many"):
+    with pytest.raises(BadInput, match="for 4 cells give as many disturbances; got"):
         net(x, disturbance=drawn[0])
 
 

@@ -28,6 +28,7 @@ from plugins.layer_norm import NormedRNN
 from plugins.mgu import MGU
 from plugins.register import Register
 from softstack.controllers import LSTM, RNN
+from softstack.memory.protocol import TAKEN
 
 both = pytest.mark.parametrize("network", ["StackRNN", "BufferedStackRNN"])
 
@@ -314,8 +315,8 @@ def test_an_instance_keeps_its_weights_and_moves():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (dict(memory=Register), "memory must be a name or a memory, such as Stack(4); got <class"),
-        (dict(memory=3), "memory must be a name or a memory, such as Stack(4); got 3"),
+        (dict(memory=Register), "a memory is needed here, such as ss.Stack(4); got <class"),
+        (dict(memory=3), "a memory is needed here, such as ss.Stack(4); got 3"),
         (dict(memory=Register(3)), "memory_size is 2, but Register(size=3) reads vectors of 3: leave memory"),
         (
             dict(controller=MGU),
@@ -338,7 +339,9 @@ def test_what_is_refused(change, message):
 
 
 def test_heads_may_not_be_called_as_a_trace_calls_its_own(monkeypatch):
-    monkeypatch.setattr(Register, "heads", {"r": ss.Vector(2), "d": ss.Strength()})
-    message = "has a head called r: rename it, because traces have V, h, i, o, r, s, x, y of their own"
-    with pytest.raises(ss.BadInput, match=message):
-        make(Register(2))
+    assert {name for name in dir(ss.Trace) if not name.startswith("_")} == TAKEN
+    for name in TAKEN:
+        monkeypatch.setattr(Register, "heads", {name: ss.Vector(2), "d": ss.Strength()})
+        for build in (make, lambda memory: ss.StackLayer(4, heads=2, memory=memory)):
+            with pytest.raises(ss.BadInput, match=f"Register has a head called '{name}': rename it"):
+                build(Register(2))

@@ -26,6 +26,7 @@ from contract import (
     score,
 )
 from other_memories import Register
+from softstack.memory.checking import MEMBERS
 from softstack.memory.protocol import instructions_type
 
 
@@ -191,9 +192,18 @@ class Wrong:
     @property
     def heads(self):
         names = {"keyword": "class", "hidden": "_x"}
-        return {} if self.fault == "no heads" else {names.get(self.fault, "d"): ss.Strength()}
+        if self.fault == "a list of heads":
+            return [ss.Strength()]
+        head = 1 if self.fault == "no kind" else ss.Strength()
+        return {} if self.fault == "no heads" else {names.get(self.fault, "d"): head}
 
     def init(self, batch=(), *, device=None, dtype=None):
+        if self.fault == "a batch that is not there":
+            batch = batch or batch[0]
+        if self.fault == "no tensor":
+            return Toggle(0)
+        if self.fault == "batch":
+            return Toggle(torch.zeros(3, *batch))
         return Toggle(torch.zeros(*batch, 2, device=device, dtype=dtype))
 
     def step(self, state, instructions):
@@ -214,13 +224,18 @@ class Wrong:
     [
         (
             "width",
-            r"must give \(state, r\): a Toggle.*read of 2 numbers; got a Toggle and a tensor \(3, 3\)",
+            r"must give \(state, r\): a Toggle.*read of 2 numbers; got a Toggle.* and a tensor of \(3, 3\)",
         ),
-        ("order", r"must give \(state, r\).*got a tensor \(3, 2\) and a Toggle"),
-        ("tuple", r"got a tuple and a tensor \(3, 2\)"),
+        ("order", r"must give \(state, r\).*got a tensor of \(3, 2\) and a Toggle"),
+        ("tuple", r"got a tuple of .* and a tensor of \(3, 2\)"),
         ("shrinks", r"a state of \(3, 2\) became \(3, 1\) in a step: a state may grow but not shrink"),
-        ("no heads", r"has no heads: a memory must be told something"),
-        ("keyword", r"has a head called 'class': use letters, digits and _"),
+        ("no heads", r"Wrong.heads must be a dict of what it is told, by name"),
+        ("a list of heads", r"Wrong.heads must be a dict of what it is told, by name"),
+        ("no kind", r"the head 'd' of Wrong must be a Strength, Vector, Choice or Scores; got 1"),
+        ("a batch that is not there", r"Wrong fails in init\(batch=\(\)\): tuple index out of range"),
+        ("no tensor", r"Wrong.init must give a NamedTuple of tensors; got a Toggle of int"),
+        ("batch", r"must give tensors with the batch first; got a Toggle of a tensor of \(3, 2\)"),
+        ("keyword", r"has a head called 'class': its name must be one that Python takes for a variable"),
         ("hidden", r"has a head called '_x'"),
     ],
 )
@@ -231,6 +246,70 @@ def test_what_is_wrong_with_a_memory_is_said(fault, message):
 
     with pytest.raises(ss.BadInput, match=message):
         use()
+
+
+@pytest.mark.parametrize("member", MEMBERS)
+def test_a_memory_that_lacks_something_is_refused(member):
+    members = {name: getattr(Wrong("nothing"), name) for name in MEMBERS if name != member}
+    memory = type("Part", (), members)()
+    message = f"the memory Part lacks {member}: docs/add/memory.md has a whole one"
+    for build in (
+        lambda: ss.StackRNN(3, hidden_size=4, memory=memory),
+        lambda: ss.StackLayer(4, heads=2, memory=memory),
+        lambda: ss.Several(memory, 2),
+    ):
+        with pytest.raises(ss.BadInput, match=message):
+            build()
+
+
+def test_wrong_kinds_of_heads():
+    for make, message in (
+        (lambda: ss.Vector(0), "size of a Vector must be a whole number of at least 1; got 0"),
+        (lambda: ss.Strength(count=0), "count of a Strength must be"),
+        (lambda: ss.Choice(()), "actions of a Choice must be names"),
+        (lambda: ss.Choice(("push", "push")), "actions of a Choice must be names, each another"),
+        (lambda: ss.Several("stack", 2), "a memory is needed here, such as"),
+        (lambda: ss.scan("stack", {}), "a memory is needed here, such as"),
+        (lambda: ss.scan(ss.Deque(2), [torch.zeros(2)]), "told .* by name, in a dict; got a list"),
+    ):
+        with pytest.raises(ss.BadInput, match=message):
+            make()
+
+
+class Left(NamedTuple):
+    left: torch.Tensor  # (B,)
+
+
+class Purse:
+    """What is left of a half, of which a root is read: no number after too many steps."""
+
+    name, drawn, width, heads = "purse", "cells", 1, {"d": ss.Strength(bias=-1.0)}
+
+    def init(self, batch=(), *, device=None, dtype=None):
+        return Left(torch.full(batch, 0.5, device=device, dtype=dtype))
+
+    def step(self, state, instructions):
+        left = state.left - instructions.d
+        return Left(left), left.sqrt().unsqueeze(-1)
+
+    def contents(self, state):
+        return ss.Contents(state.left[..., None, None], state.left[..., None])
+
+
+@pytest.mark.parametrize("network", [ss.StackRNN, ss.BufferedStackRNN])
+def test_padding_that_leads_to_no_number_leaves_gradients_alone(network, generator):
+    """After one step the memory has something left, and after four it has not."""
+    steps = {"steps": lambda T: T} if network is ss.BufferedStackRNN else {}
+    net = network(3, hidden_size=4, output_size=2, memory=Purse(), **steps)
+    x = torch.randn(1, 4, 3, generator=generator)
+    assert net(x)[0].isnan().any()
+    gradients_of_one = gradients(net(x[:, :1])[0].sum(), list(net.parameters()))
+    padded = net(x, lengths=torch.tensor([1]))[0]
+    same(gradients(padded.sum(), list(net.parameters())), gradients_of_one)
+    d = torch.full((1, 4), 0.3, requires_grad=True)
+    r, _ = ss.scan(Purse(), {"d": d}, lengths=torch.tensor([1]))
+    (grad,) = torch.autograd.grad(r.sum(), d)
+    assert_close(grad, torch.tensor([[-0.5 / 0.2**0.5, 0, 0, 0]]))
 
 
 def test_a_class_that_takes_no_size_is_named(monkeypatch):

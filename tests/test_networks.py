@@ -223,7 +223,7 @@ def small(network=ss.StackRNN, **more):
         (lambda: small(output_size=0), r"output_size must be a whole number of at least 1; got 0"),
         (lambda: small(backend="cuda"), r"unknown backend 'cuda'"),
         (lambda: small(hidden_size=None), r"hidden_size is missing: how many hidden units has the lstm"),
-        (lambda: small(memory_size=None), r"memory_size is missing: how wide are the vectors of the stack"),
+        (lambda: small(memory_size=None), r"memory_size is missing: how many numbers has a vector"),
         (lambda: small(dropout=1.0), r"dropout must lie in \[0, 1\); got 1.0"),
         (
             lambda: small()(torch.zeros(2, 5)),

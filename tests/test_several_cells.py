@@ -157,7 +157,7 @@ def test_an_edit_may_be_of_one_cell():
     y, _, (below, above) = net(x, return_trace=True, edit=[quiet, None])
     assert not below.y.any() and above.y[:, 1:].all()
     torch.testing.assert_close(y, net(x, edit=quiet)[0] + above.y)  # an edit by itself is of all
-    with pytest.raises(ss.BadInput, match="2 cells need as many edits, or one for all; got 1"):
+    with pytest.raises(ss.BadInput, match="for 2 cells give as many edits, or one; got 1"):
         net(x, edit=[quiet])
 
 

@@ -42,7 +42,7 @@ class BufferedStackRNN(Disturbed):
 
     * `steps`: how many steps for T items, a function that gives a whole number; twice T by default
     * `discard_first`: throw the first whole item of the output away, as the authors' code does
-    * all others are those of StackRNN
+    * all others are those of StackRNN; there is one layer, in one direction
 
     >>> net = BufferedStackRNN(3, controller="linear", memory_size=2, output_size=3, steps=lambda T: 2 * T)
     >>> y, state = net(torch.randn(10, 12, 3))
@@ -69,6 +69,8 @@ class BufferedStackRNN(Disturbed):
     ) -> None:
         super().__init__(state_reset, hidden_noise)
         kernels.require(backend)
+        if not callable(steps):
+            raise BadInput(f"steps must be a function of the number of items, such as twice; got {steps!r}")
         self.backend = backend
         self.steps = steps
         self.discard_first = discard_first

@@ -1,6 +1,5 @@
 """§2.2: one step of Figure 1, a controller and the memory that it works."""
 
-import keyword
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,9 +12,10 @@ from softstack.controllers import CONTROLLERS, Heads, Hidden, Linear, require, r
 from softstack.disturbance import Disturbance
 from softstack.errors import BadInput, unknown
 from softstack.memory import MEMORIES, Batch, Memory, Scores, Strength
-from softstack.memory.protocol import TAKEN, Head, instructions_type, trusting
-from softstack.memory.scan import refuse_mistakes, stepped
-from softstack.memory.states import detached, kept, only_where
+from softstack.memory.checking import require as require_memory
+from softstack.memory.protocol import Head, instructions_type, trusting
+from softstack.memory.scan import stepped
+from softstack.memory.states import cut_off, detached, kept, only_where
 
 
 class State(NamedTuple):
@@ -71,6 +71,8 @@ class StackCell(nn.Module):
         checks.positive("input_size", input_size)
         if output_size is not None:
             checks.positive("output_size", output_size)
+        if dtype is not None and not dtype.is_floating_point:
+            raise BadInput(f"dtype must be floating point, such as torch.float32; got {dtype}")
         self.input_size = input_size
         self.memory = _memory(memory, memory_size)
         self.memory_size = memory_size or self.memory.width
@@ -115,6 +117,8 @@ class StackCell(nn.Module):
         is what training does to the controller's state in this step.
         """
         start = state if edit is None else edit.state(state)
+        if not isinstance(start, State):
+            raise BadInput(f"the `state` of an Edit must give a State; got {checks.described(start)}")
         if disturbance is not None:
             start = start._replace(h=tuple(part * disturbance.keep.unsqueeze(-1) for part in start.h))
         features, h = self.core(torch.cat((x, start.r), -1), start.h)
@@ -125,7 +129,12 @@ class StackCell(nn.Module):
         actions = self.act(features, like=state.r)
         if edit is not None:
             actions = edit.actions(actions)
-        memory, r = stepped(self.memory, start.memory, actions.instructions)
+            if not isinstance(actions, Actions):
+                raise BadInput(f"the `actions` of an Edit must give Actions; got {checks.described(actions)}")
+        held, told = start.memory, actions.instructions
+        if live is not None:
+            held, told = cut_off(live, (held, told))
+        memory, r = stepped(self.memory, held, told)
         if live is not None:
             h, memory, r = kept(live, (h, memory, r), (state.h, state.memory, state.r))
             features, actions = tree_map(
@@ -170,20 +179,20 @@ def _memory(memory: str | Memory, size: int | None) -> Memory:
         if memory not in MEMORIES:
             raise unknown("memory", memory, MEMORIES)
         if size is None:
-            raise BadInput(f"memory_size is missing: how wide are the vectors of the {memory}?")
+            raise BadInput(f"memory_size is missing: how many numbers has a vector of the memory {memory!r}?")
         checks.positive("memory_size", size)
         try:
             memory = MEMORIES[memory](size)
         except TypeError as error:
             raise BadInput(f"the memory {memory!r} cannot be made with a size of {size} ({error})") from None
-    elif isinstance(memory, type) or not hasattr(memory, "width"):
-        raise BadInput(f"memory must be a name or a memory, such as Stack(4); got {memory!r}")
-    elif size not in (None, memory.width):
-        raise BadInput(
-            f"memory_size is {size}, but {memory} reads vectors of {memory.width}: leave memory_size out"
-        )
+        require_memory(memory)
+    else:
+        require_memory(memory)
+        if size not in (None, memory.width):
+            raise BadInput(
+                f"memory_size is {size}, but {memory} reads vectors of {memory.width}: leave memory_size out"
+            )
     trusted: Memory = trusting(memory)  # the heads keep strengths in [0, 1]
-    refuse_mistakes(trusted)
     return trusted
 
 
@@ -208,24 +217,17 @@ def _core(controller: str | nn.Module, input_size: int, hidden_size: int | None,
         raise BadInput(f"hidden_size is missing: how many hidden units has the {controller} controller?")
     if hidden_size is not None:
         checks.positive("hidden_size", hidden_size)
-    core = CONTROLLERS[controller](input_size, hidden_size, **kind)
+    try:
+        core = CONTROLLERS[controller](input_size, hidden_size, **kind)
+    except TypeError as error:
+        call = f"({input_size}, {hidden_size}, device=..., dtype=...)"
+        raise BadInput(f"the controller {controller!r} cannot be made with {call} ({error})") from None
     require(core, input_size, kind)
     return core
 
 
 def _heads(memory: Memory, output_size: int | None, buffered: bool) -> dict[str, Head]:
     """All heads of a network: the memory's strengths, those of the buffers, the memory's other heads, y."""
-    if not memory.heads:
-        raise BadInput(f"{memory} has no heads: a memory must be told something")
-    for name in memory.heads:
-        if not name.isidentifier() or name.startswith("_") or keyword.iskeyword(name):
-            raise BadInput(f"{memory} has a head called {name!r}: use letters, digits and _")
-    taken = sorted(TAKEN & set(memory.heads))
-    if taken:
-        raise BadInput(
-            f"{memory} has a head called {', '.join(taken)}: rename it, because traces have "
-            f"{', '.join(sorted(TAKEN))} of their own"
-        )
     strengths = {name: head for name, head in memory.heads.items() if isinstance(head, Strength)}
     buffers = {"i": Strength(bias=1.0), "o": Strength(bias=1.0)} if buffered else {}
     output = {} if output_size is None else {"y": Scores(output_size)}

@@ -8,20 +8,35 @@ and not at all inside torch.func transforms and torch.compile, where a tensor ha
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from softstack.errors import BadInput
 
 
+def described(value: object) -> str:
+    """What something is, for messages."""
+    if isinstance(value, Tensor):
+        return f"a tensor of {tuple(value.shape)}"
+    if isinstance(value, tuple | list):
+        kind = type(value).__name__
+        return f"a {kind} of {', '.join(map(described, value))}" if value else f"an empty {kind}"
+    return type(value).__name__
+
+
 def shape(name: str, x: Tensor, axes: str, expected: tuple[int, ...], against: str) -> None:
     if tuple(x.shape) != tuple(expected):
-        raise BadInput(f"{name} must be {axes} = {tuple(expected)} to match {against}; got {tuple(x.shape)}")
+        wanted = f"{axes} = {tuple(expected)}" if expected else "one number, of shape (),"
+        raise BadInput(f"{name} must be {wanted} to match {against}; got {tuple(x.shape)}")
 
 
 def tensor(name: str, x: object) -> None:
     if not isinstance(x, Tensor):
-        raise BadInput(f"{name} must be a tensor; got {type(x).__name__}: torch.as_tensor makes one")
+        hint = ": torch.as_tensor makes one" if isinstance(x, list | np.ndarray) else ""
+        raise BadInput(f"{name} must be a tensor; got {type(x).__name__}{hint}")
+    if x.layout != torch.strided or x.is_nested:
+        raise BadInput(f"{name} must be a dense tensor; got one that is sparse or nested")
 
 
 def positive(name: str, size: object) -> None:
@@ -37,13 +52,12 @@ def width(v: Tensor) -> int:
     return v.shape[-1]
 
 
-def sequence(x: Tensor, width: int, weight: Tensor) -> Tensor:
-    """The input of a network whose parameters are like `weight`; under autocast, in their dtype."""
+def sequence(x: Tensor, width: int, weight: Tensor, size: str = "input_size") -> Tensor:
+    """The input of a network whose parameters are like `weight`; under autocast, in their dtype. `size` is
+    what its width is called."""
     tensor("x", x)
     if x.ndim not in (2, 3) or x.shape[-1] != width:
-        raise BadInput(
-            f"x must be (B, T, input_size) or (T, input_size) with input_size = {width}; got {tuple(x.shape)}"
-        )
+        raise BadInput(f"x must be (B, T, {size}) or (T, {size}) with {size} = {width}; got {tuple(x.shape)}")
     if not x.is_floating_point():
         raise BadInput(f"x must be floating point, such as one-hot rows in {weight.dtype}; got {x.dtype}")
     if x.dtype == weight.dtype and x.device == weight.device:
@@ -134,6 +148,8 @@ def instructions(
 
 def sequences(memory: object, heads: Mapping[str, Any], parts: Mapping[str, Tensor]) -> None:
     """The instructions of a memory with these heads, by name, each with a time axis: (B, T, ...)."""
+    if not isinstance(parts, Mapping):
+        raise BadInput(f"{memory} is told {', '.join(heads)} by name, in a dict; got {described(parts)}")
     if set(parts) != set(heads):
         raise BadInput(f"{memory} is told {', '.join(heads)}; got {', '.join(parts)}")
     for name, part in parts.items():
@@ -141,7 +157,7 @@ def sequences(memory: object, heads: Mapping[str, Any], parts: Mapping[str, Tens
     name, head = next(iter(heads.items()))
     steps = parts[name].shape[: parts[name].ndim - len(head.shape)]  # (B, T) or (T,)
     axes = ["B", "T"][-len(steps) :]
-    if len(steps) not in (1, 2):
+    if len(steps) not in (1, 2) or parts[name].shape[len(steps) :] != head.shape:
         wanted = ", ".join(["T", *map(str, head.shape)])
         raise BadInput(f"{name} must be (B, {wanted}) or ({wanted}); got {tuple(parts[name].shape)}")
     for other, head in heads.items():

@@ -16,7 +16,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from softstack.errors import BadInput
+from softstack.checks import described
+from softstack.errors import BadInput, unknown
 from softstack.memory.protocol import Head
 from softstack.memory.shapes import Batch
 
@@ -180,39 +181,33 @@ def require(core: Any, input_size: int, kind: Mapping[str, Any]) -> None:
         raise BadInput(f"{name} fails in init(batch={batch}, like): {error}") from error
     expected = f"a tuple of tensors, each with the batch {batch} first, or () if it has no state"
     if not _is_state(h) or any(part.shape[:1] != batch for part in h):
-        raise BadInput(f"{name}: init(batch={batch}, like) must give {expected}; got {_described(h)}")
+        raise BadInput(f"{name}: init(batch={batch}, like) must give {expected}; got {described(h)}")
+    before = [part.clone() for part in h]
     try:
         with torch.random.fork_rng(devices=[]):
             result = copy.deepcopy(core)(like.new_zeros(*batch, input_size), h)
     except Exception:
         return
+    if not like.is_meta and not all(map(torch.equal, before, h)):
+        raise BadInput(f"{name}: forward(z, h) writes into the h that it is given: give a new one back")
     if not isinstance(result, tuple) or len(result) != 2:
         raise BadInput(
-            f"{name}: forward(z, h) must give two things, features and h; got {_described(result)}"
+            f"{name}: forward(z, h) must give two things, features and h; got {described(result)}"
         )
     features, new = result
     if not isinstance(features, Tensor) or features.shape != (*batch, core.features):
         raise BadInput(
             f"{name}: forward(z, h) must give features of {(*batch, core.features)} for a batch of 2, "
-            f"because its `features` is {core.features}; got {_described(features)}"
+            f"because its `features` is {core.features}; got {described(features)}"
         )
     if not _is_state(new) or [part.shape for part in new] != [part.shape for part in h]:
         raise BadInput(
-            f"{name}: forward(z, h) must give h as init does, {_described(h)}; got {_described(new)}"
+            f"{name}: forward(z, h) must give h as init does, {described(h)}; got {described(new)}"
         )
 
 
 def _is_state(h: Any) -> bool:
     return isinstance(h, tuple) and all(isinstance(part, Tensor) for part in h)
-
-
-def _described(value: Any) -> str:
-    if isinstance(value, Tensor):
-        return f"a tensor of {tuple(value.shape)}"
-    if isinstance(value, tuple | list):
-        kind = type(value).__name__
-        return f"a {kind} of {', '.join(map(_described, value))}" if value else f"an empty {kind}"
-    return type(value).__name__
 
 
 class Heads(nn.Linear):
@@ -232,6 +227,9 @@ class Heads(nn.Linear):
         self, generator: torch.Generator | None = None, biases: Mapping[str, float] | None = None
     ) -> None:
         """The authors' first weights, and the bias of each head: its own, or that in `biases`."""
+        for name in biases or {}:
+            if name not in self.heads:
+                raise unknown("head", name, self.heads)
         draw_weights(self, generator)
         for name, head in getattr(self, "heads", {}).items():  # nn.Linear draws once before there are any
             bias = (biases or {}).get(name, head.bias)

@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from softstack.checks import described
 from softstack.controllers import Hidden
 from softstack.errors import BadInput
+from softstack.words import counted
 
 NO_STATE = "state_reset and hidden_noise do nothing for a controller without a state"
 
@@ -116,9 +118,13 @@ def of_call(
 
 def checked(disturbance: Disturbances, states: Sequence[Hidden], steps: int) -> list[Disturbance]:
     """What a caller drew."""
-    disturbances = [disturbance] if isinstance(disturbance, Disturbance) else list(disturbance)
+    disturbances = [disturbance] if isinstance(disturbance, Disturbance | Tensor) else list(disturbance)
+    for drawn in disturbances:
+        if not isinstance(drawn, Disturbance) or not all(isinstance(part, Tensor) for part in drawn):
+            raise BadInput(f"disturbance must be an ss.Disturbance of two tensors; got {described(drawn)}")
     if len(disturbances) != len(states):
-        raise BadInput(f"{len(states)} cells need as many disturbances; got {len(disturbances)}")
+        cells = counted(len(states), "cell")
+        raise BadInput(f"for {cells} give as many disturbances; got {len(disturbances)}")
     for (keep, noise), h in zip(disturbances, states, strict=True):
         if not h:
             raise BadInput("this controller has no state to disturb: leave `disturbance` out")

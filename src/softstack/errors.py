@@ -11,6 +11,7 @@ class BadInput(ValueError):
 def unknown(kind: str, name: str, accepted: Iterable[str]) -> BadInput:
     """A name that is not in a registry: names the nearest right one and lists the rest."""
     names = list(accepted)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    by_letters = {right.lower(): right for right in names}
+    near = difflib.get_close_matches(name.lower(), by_letters, n=1, cutoff=0.5)
+    hint = f"did you mean {by_letters[near[0]]!r}? " if near else ""
     return BadInput(f"unknown {kind} {name!r}: {hint}accepted: {', '.join(names)}")

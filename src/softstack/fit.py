@@ -55,6 +55,8 @@ def why_not_cell(cell: StackCell) -> str:
     name = memory_name(memory)
     if not name or (name in DEPTHS and cell.buffered):
         return f"there is no kernel for the memory {type(memory).__name__}{_option(cell)}"
+    if "step" in vars(memory):
+        return "the memory has a step of its own"
     reason = (
         _changed("cell", cell, StackCell)
         or _changed("cell.core", core, type(core))

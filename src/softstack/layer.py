@@ -10,8 +10,9 @@ from softstack import checks, kernels
 from softstack.errors import BadInput, unknown
 from softstack.memory import MEMORIES, Batch, Choice, Memory, MemoryState, Queue, Stack
 from softstack.memory.cells import Cells, cells_of, go_on
+from softstack.memory.checking import require
 from softstack.memory.protocol import Head, instructions_type, trusting
-from softstack.memory.scan import item_scan, refuse_mistakes, scan, stepped
+from softstack.memory.scan import item_scan, scan, stepped
 from softstack.memory.states import only_where, running
 
 
@@ -67,7 +68,9 @@ class StackLayer(nn.Module):
             )
         size = d_model // heads if memory_size is None else memory_size
         self.memory: Any = trusting(MEMORIES[memory](size) if isinstance(memory, str) else memory)
-        refuse_mistakes(self.memory)
+        require(self.memory)
+        if not isinstance(memory, str) and memory_size not in (None, memory.width):
+            raise BadInput(f"memory_size is {memory_size}, but {memory} has a size: leave memory_size out")
         size = size if isinstance(memory, str) else self.memory.width
         self.d_model, self.heads, self.memory_size, self.backend = d_model, heads, size, backend
         said = sum(head.size for head in self._head_kinds.values())
@@ -111,7 +114,7 @@ class StackLayer(nn.Module):
 
     def explain(self, x: Tensor) -> str:
         """Which backend runs on this input, and why, in a sentence."""
-        x = checks.sequence(x, self.d_model, self.actions.weight)
+        x = checks.sequence(x, self.d_model, self.actions.weight, "d_model")
         return kernels.explain(self.backend, x, self._why_not())
 
     def _why_not(self) -> str:
@@ -125,7 +128,7 @@ class StackLayer(nn.Module):
         `step` goes token by token without copies. Steps at or after `lengths` (B,) are padding: they put out
         0 and change neither the state nor a gradient.
         """
-        x = checks.sequence(x, self.d_model, self.actions.weight)
+        x = checks.sequence(x, self.d_model, self.actions.weight, "d_model")
         live = None if lengths is None else running(lengths, x)  # (B, T)
         if live is not None:
             x = only_where(live, x)
@@ -192,7 +195,7 @@ class StackLayer(nn.Module):
             raise BadInput(
                 f"x must be (B, d_model) or (d_model,) with d_model = {self.d_model}; got {tuple(x.shape)}"
             )
-        x = checks.sequence(x.unsqueeze(-2), self.d_model, self.actions.weight).squeeze(-2)
+        x = checks.sequence(x.unsqueeze(-2), self.d_model, self.actions.weight, "d_model").squeeze(-2)
         if not self._parallel:
             batch = tuple(x.shape[:-1])
             checks.same_state(cells, self.init(batch, x), (*batch, self.heads), "cells", cells=True)
@@ -209,8 +212,8 @@ class StackLayer(nn.Module):
             )
         if cells.V.device != v.device or cells.V.shape[0] != v.shape[0]:
             raise BadInput(
-                f"cells must be of {v.shape[0]} sequences and heads on {v.device} to match x; got "
-                f"{cells.V.shape[0]} on {cells.V.device}"
+                f"cells must be of {v.shape[0] // self.heads} sequences on {v.device} to match x; got "
+                f"those of {cells.V.shape[0] // self.heads} on {cells.V.device}"
             )
         after: Cells
         after, r = go_on(self.memory, cells, v, u, d, self.backend)

@@ -18,6 +18,7 @@ from softstack.errors import BadInput
 from softstack.memory import Batch, Memory
 from softstack.memory.states import detached, only_where, running
 from softstack.trace import Moment, Trace, gather, over_time
+from softstack.words import counted
 
 
 class LayerStates(NamedTuple):
@@ -137,10 +138,11 @@ class StackRNN(Disturbed):
         x = checks.sequence(
             x.data if isinstance(x, PackedSequence) else x, self.input_size, self.cell.any_weight
         )
-        reason = fit.kept(return_trace, edit)
         sentences = [
-            kernels.explain(self.backend, x, reason or fit.why_not(cell, x, x.shape[-2]))
-            for cell in self.cells
+            kernels.explain(
+                self.backend, x, fit.kept(return_trace, own) or fit.why_not(cell, x, x.shape[-2])
+            )
+            for cell, own in zip(self.cells, self._edits(edit), strict=True)
         ]
         if len(set(sentences)) == 1:
             return sentences[0]
@@ -175,9 +177,7 @@ class StackRNN(Disturbed):
         states = state.layers if isinstance(state, LayerStates) else (state,)
         live = None if lengths is None else running(lengths, x)  # (B, T)
         disturbances = of_call(self, disturbance, [state.h for state in states], x.shape[-2])
-        edits = [edit] * len(states) if edit is None or isinstance(edit, Edit) else edit
-        if len(edits) != len(states):
-            raise BadInput(f"{len(states)} cells need as many edits, or one for all; got {len(edits)}")
+        edits = self._edits(edit)
         results = list(self._layers(x, states, lengths, live, return_trace, edits, disturbances))
         y = torch.cat([y for y, _, _ in results[-2:]], -1) if self.bidirectional else results[-1][0]
         finals = tuple(final for _, final, _ in results)
@@ -186,6 +186,16 @@ class StackRNN(Disturbed):
             return y, final
         traces = tuple(trace for _, _, trace in results)
         return y, final, traces[0] if len(traces) == 1 else traces
+
+    def _edits(self, edit: Edits | None) -> Sequence[Edit | None]:
+        """One for each cell."""
+        cells = len(self.cells)
+        edits = [edit] * cells if edit is None or isinstance(edit, Edit) else edit
+        if not isinstance(edits, Sequence) or not all(e is None or isinstance(e, Edit) for e in edits):
+            raise BadInput(f"edit must be an ss.Edit, or one for each cell; got {checks.described(edit)}")
+        if len(edits) != cells:
+            raise BadInput(f"for {counted(cells, 'cell')} give as many edits, or one; got {len(edits)}")
+        return edits
 
     def _layers(
         self,

@@ -14,11 +14,13 @@ from typing import Any, Literal, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from softstack import checks
 from softstack.errors import BadInput
 from softstack.memory.shapes import Batch, Device, Dtype
 
 Drawn = Literal["pile", "line", "cells"]
-TAKEN = frozenset("xyrVshio")  # names that a trace has for its own, so that no head may be called so
+# what a trace has by these names is its own, so that no head may be called so
+TAKEN = frozenset("xyrVshio") | {"backwards", "count", "index", "instructions", "map", "memory", "tensors"}
 State = Any  # a NamedTuple of tensors, each with the batch axes first
 
 
@@ -28,6 +30,10 @@ class Strength:
 
     bias: float = 0.0
     count: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.count is not None:
+            checks.positive("count of a Strength", self.count)
 
     @property
     def size(self) -> int:
@@ -56,6 +62,9 @@ class Numbers(ABC):
 
     size: int
     bias: float = 0.0
+
+    def __post_init__(self) -> None:
+        checks.positive(f"size of a {type(self).__name__}", self.size)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -95,6 +104,8 @@ class Choice:
     bias: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
+        if not self.actions or len(set(self.actions)) < len(self.actions):
+            raise BadInput(f"the actions of a Choice must be names, each another; got {self.actions!r}")
         if self.bias is not None and (not isinstance(self.bias, tuple) or len(self.bias) != self.size):
             raise BadInput(
                 f"the bias of a Choice must be a tuple with a number for each of {self.actions}, because a "
@@ -156,7 +167,7 @@ class Memory(Protocol):
 
     @property
     def heads(self) -> Mapping[str, Head]:
-        """What a controller must say in each step, by name. The names x, y, r, V, s, h, i and o are taken."""
+        """What a controller must say in each step, by name; not one of those that a trace has (TAKEN)."""
 
     @property
     def width(self) -> int:

@@ -5,16 +5,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
 
 from softstack import checks, kernels
 from softstack.errors import BadInput
 from softstack.memory.items import MemoryState
-from softstack.memory.nothing import NoMemory
-from softstack.memory.protocol import Contents, Instructions, Memory, instructions_type
+from softstack.memory.protocol import Instructions, Memory, instructions_type
 from softstack.memory.queue import Queue
 from softstack.memory.stack import Stack
-from softstack.memory.states import full_precision, kept, only_where, running
+from softstack.memory.states import cut_off, full_precision, kept, only_where, running
 
 
 def stack_scan(
@@ -59,6 +57,8 @@ def item_scan(
 ) -> tuple[Tensor, MemoryState]:
     """A stack or a queue over a whole sequence. `validate=False` trusts the strengths, which may then be of a
     wider dtype than the vectors."""
+    if state is not None and not isinstance(state, MemoryState):
+        raise BadInput(f"state must be a MemoryState, or None to start; got {checks.described(state)}")
     state = memory.init(tuple(v.shape[:-2]), device=v.device, dtype=v.dtype) if state is None else state
     live = None if lengths is None else running(lengths, v)  # (B, T)
     kernel = kernels.choose(backend, v)
@@ -88,7 +88,9 @@ def scan(
 ) -> tuple[Tensor, Any]:
     """Any memory, step by step: its instructions by name, with a time axis (B, T, ...) -> r (B, T, width) and
     the final state. Steps at or after `lengths` (B,) leave the state as it is and read 0."""
-    parts = instructions if isinstance(instructions, Mapping) else instructions._asdict()
+    if not hasattr(memory, "heads"):
+        raise BadInput(f"a memory is needed here, such as ss.Stack(4); got {memory!r}")
+    parts = instructions._asdict() if isinstance(instructions, Instructions) else instructions
     heads = memory.heads
     checks.sequences(memory, heads, parts)
     name, head = next(iter(heads.items()))
@@ -103,7 +105,9 @@ def scan(
     sequence = instructions_type(tuple(heads))(*(parts[name] for name in heads))
     reads = []
     for t in range(T):
-        new, r = stepped(memory, state, type(sequence)(*(part.select(axis, t) for part in sequence)))
+        told = type(sequence)(*(part.select(axis, t) for part in sequence))
+        held, told = (state, told) if live is None else cut_off(live[..., t], (state, told))
+        new, r = stepped(memory, held, told)
         state = new if live is None else kept(live[..., t], new, state)
         reads.append(r if live is None else only_where(live[..., t], r))
     return (torch.stack(reads, axis) if reads else like.new_zeros(*batch, 0, memory.width)), state
@@ -116,37 +120,6 @@ def stepped(memory: Memory, state: Any, instructions: Any) -> tuple[Any, Tensor]
     if type(new) is not type(state) or not isinstance(r, Tensor) or r.shape[-1] != memory.width:
         raise BadInput(
             f"a step of {memory} must give (state, r): a {type(state).__name__}, as its init does, and a "
-            f"read of {memory.width} numbers; got {_described(new)} and {_described(r)}"
+            f"read of {memory.width} numbers; got {checks.described(new)} and {checks.described(r)}"
         )
     return new, r
-
-
-@torch.no_grad()
-def refuse_mistakes(memory: Memory) -> None:
-    """Refuse a memory whose step writes into the state that it is given, for padding and traces keep older
-    ones, or whose contents cannot be drawn. Two steps are tried. What fails inside them is left to the first
-    call, which has the real input."""
-    if isinstance(memory, Stack | Queue | NoMemory):
-        return
-    try:
-        values = {name: head.value(torch.ones(2, head.size)) for name, head in memory.heads.items()}
-        told, state = instructions_type(tuple(values))(**values), memory.init((2,))
-        for _ in range(2):
-            before = [part.clone() for part in tree_leaves(state) if isinstance(part, Tensor)]
-            after, _ = memory.step(state, told)
-            parts = [part for part in tree_leaves(state) if isinstance(part, Tensor)]
-            written = not all(torch.equal(*pair) for pair in zip(before, parts, strict=True))
-            if written:
-                break
-            state = after
-        shown = memory.contents(state)
-    except Exception:
-        return
-    if written:
-        raise BadInput(f"a step of {memory} writes into the state that it is given: give a new state back")
-    if not isinstance(shown, Contents):
-        raise BadInput(f"contents of {memory} must give ss.Contents(V, s); got {_described(shown)}")
-
-
-def _described(part: object) -> str:
-    return f"a tensor {tuple(part.shape)}" if isinstance(part, Tensor) else f"a {type(part).__name__}"

@@ -27,7 +27,8 @@ def compact(state: S) -> S:
     """
     if isinstance(state, Tensor):
         return state
-    assert isinstance(state, tuple)
+    if not isinstance(state, tuple):
+        raise BadInput(f"a state is a tuple of tensors, as networks give it; got {type(state).__name__}")
     own: Any = getattr(state, "compact", None)
     if own is not None:
         return cast(S, own())
@@ -41,6 +42,12 @@ def kept(live: Tensor, new: S, old: S) -> S:
     A leaf that has grown keeps the old numbers in front, and zeros in the cells that are new.
     """
     return cast(S, tree_map(lambda a, b: only_where(live, a, _grown(b, a)), new, old))
+
+
+def cut_off(live: Tensor, parts: S) -> S:
+    """The same numbers, with no gradient where not live (B,): what a padded step makes of them may be no
+    number, and a gradient of 0 that goes through it would be none either."""
+    return cast(S, tree_map(lambda part: only_where(live, part, part.detach()), parts))
 
 
 def _grown(old: Tensor, new: Tensor) -> Tensor:

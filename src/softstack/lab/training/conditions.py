@@ -106,9 +106,9 @@ class Condition:
     weight_width: float = 1.0
     """how many times as wide as the authors' the initial weights are drawn"""
     push_bias: float = 0.0
-    """initial bias of the push strength"""
+    """initial bias of the push strength; at 0.0 a memory's own bias stays"""
     pop_bias: float = -1.0
-    """initial bias of the pop strength"""
+    """initial bias of the pop strength; at -1.0 a memory's own bias stays"""
     buffer_bias: float = 1.0
     """initial bias of the strengths with which buffers are read and written"""
     patience: int = 5

@@ -92,7 +92,8 @@ def initial(
     network = build(condition)
     generator = torch.Generator().manual_seed(int(stream(seed, "init", restart).integers(2**63)))
     changed = condition.changed  # a memory's own biases hold unless the condition asks for others
-    biases = {"u": "pop_bias", "d": "push_bias", "i": "buffer_bias", "o": "buffer_bias"}
+    fields = {"u": "pop_bias", "d": "push_bias", "i": "buffer_bias", "o": "buffer_bias"}
+    biases = {head: field for head, field in fields.items() if head in network.cell.heads.sizes}
     network.reset_parameters(
         generator, {head: changed[field] for head, field in biases.items() if field in changed}
     )
