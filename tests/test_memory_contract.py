@@ -160,13 +160,13 @@ def test_vmap_and_grad_transform(scan, generator):
 
 @every_memory
 def test_detach_and_compact(memory, generator):
-    """A detached state has no history. A compact one reads the same from now on, and has no empty cell."""
+    """A detach state has no history. A compact one reads the same from now on, and has no empty cell."""
     told = {k: p.requires_grad_() for k, p in instructions(MEMORIES[memory](2), generator, 2, 6).items()}
     for name in told.keys() & {"u", "u_top"}:
         told[name] = torch.ones_like(told[name])  # something becomes empty
     state = run(memory, told)[1]
-    assert not any(leaf.requires_grad for leaf in tree_leaves(ss.memory.states.detached(state)))
-    same(ss.memory.states.detached(state), state)
+    assert not any(leaf.requires_grad for leaf in tree_leaves(ss.memory.states.detach(state)))
+    same(ss.memory.states.detach(state), state)
     small = ss.compact(state)
     more = instructions(MEMORIES[memory](2), generator, 2, 4)
     assert_close(run(memory, more, small)[0], run(memory, more, state)[0])

@@ -247,6 +247,36 @@ def small(network=ss.StackRNN, **more):
             lambda: small()(torch.zeros(2, 5, 3), lengths=torch.tensor([6, 1])),
             r"lengths must lie between 0 and T = 5; got 6",
         ),
+        (lambda: small(controller="LSTM"), r"unknown controller 'LSTM': did you mean 'lstm'\?"),
+        (lambda: small(dtype=torch.int64), r"dtype must be floating point"),
+        (lambda: small(ss.BufferedStackRNN, steps=20), r"steps must be a function of the number of items"),
+        (lambda: small().reset_parameters(biases={"push": 1.0}), r"unknown head 'push'"),
+        (lambda: small()(torch.zeros(2, 5, 3).to_sparse()), r"x must be a dense tensor"),
+        (lambda: small()(torch.zeros(2, 5, 3), edit=lambda s: s), r"edit must be an ss.Edit, .*got function"),
+        (
+            lambda: small()(torch.zeros(2, 5, 3), edit=ss.Edit(state=lambda state: None)),
+            r"the `state` of an Edit must give a State; got NoneType",
+        ),
+        (
+            lambda: small()(torch.zeros(2, 5, 3), edit=ss.Edit(actions=lambda actions: None)),
+            r"the `actions` of an Edit must give Actions; got NoneType",
+        ),
+        (
+            lambda: small()(torch.zeros(2, 5, 3), disturbance=torch.zeros(2, 5)),
+            r"disturbance must be an ss.Disturbance of two tensors; got a tensor of \(2, 5\)",
+        ),
+        (
+            lambda: small()(torch.zeros(2, 5, 3), disturbance=ss.Disturbance(None, None)),
+            r"must be an ss.Disturbance of two tensors; got a Disturbance of NoneType, NoneType",
+        ),
+        (
+            lambda: small()(torch.zeros(5, 3), lengths=torch.tensor([5])),
+            r"lengths must be one number, of shape \(\), to match x; got \(1,\)",
+        ),
+        (lambda: ss.stack_scan(*torch.zeros(3, 2, 2), 3), r"state must be a MemoryState, or None"),
+        (lambda: ss.compact(None), r"a state is a tuple of tensors, as networks give it; got NoneType"),
+        (lambda: ss.StackLayer(8, memory=ss.Stack(4), memory_size=3), r"has a size: leave memory_size out"),
+        (lambda: ss.StackLayer(8)(torch.zeros(2, 5, 3)), r"x must be \(B, T, d_model\)"),
     ],
 )
 def test_bad_arguments(call, message):

@@ -57,10 +57,15 @@ def test_status_counts_what_is_there(softstack):
         "trials": 4, "done": 3, "running": 0, "failed": 1, "missing": 0, "rate": None,
     }  # fmt: skip
     code, out, _ = softstack("status", "runs/mine")
-    assert f"failed: {standing['records'][0]}" in out
+    assert f"failed: {standing['records'][0]}: attempt 1: the worker died" in out
     softstack("sweep", "mine.toml", "--engine", "inline")  # what failed is tried again
     (standing,) = json.loads(softstack("status", "runs/mine", "--json")[1])
     assert (standing["done"], standing["failed"], standing["records"]) == (4, 0, [])
+    plan.write_text(plan.read_text().replace("xor", "sorting"))
+    code, _, err = softstack("status", "runs/mine")
+    assert code == 2
+    assert f"{plan} is left out: unknown task 'sorting'" in err
+    assert "no sweep under runs/mine could be read" in err
 
 
 def test_a_sweep_with_something_that_cannot_be_trained(softstack):

@@ -58,6 +58,10 @@ def make(core):
             "forward(z, h) must give h as init does, a tuple of a tensor of (2, 4); got a tensor of (2, 4)",
         ),
         (dict(forward=lambda z, h: (h[0], ())), "got an empty tuple"),
+        (
+            dict(forward=lambda z, h: (h[0].add_(1), h)),
+            "forward(z, h) writes into the h that it is given: give a new one back",
+        ),
         (dict(forward=lambda z, h: (h[0], (z,))), "got a tuple of a tensor of (2, 5)"),
     ],
 )

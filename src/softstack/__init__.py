@@ -3,6 +3,7 @@
 from softstack.buffered import BufferedStackRNN, BufferedState
 from softstack.cell import Actions, Edit, StackCell, State
 from softstack.controllers import CONTROLLERS, Heads
+from softstack.disturbance import Disturbance
 from softstack.errors import BadInput
 from softstack.layer import StackLayer
 from softstack.memory import (
@@ -25,6 +26,7 @@ from softstack.memory import (
     Superposition,
     Vector,
     compact,
+    detach,
     queue_scan,
     scan,
     stack_scan,
@@ -46,6 +48,7 @@ __all__ = [
     "Contents",
     "Deep",
     "Deque",
+    "Disturbance",
     "Edit",
     "Heads",
     "Instructions",
@@ -68,6 +71,7 @@ __all__ = [
     "Trace",
     "Vector",
     "compact",
+    "detach",
     "queue_scan",
     "scan",
     "show",

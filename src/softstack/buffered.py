@@ -14,7 +14,7 @@ from softstack.cell import Edit, StackCell, State
 from softstack.disturbance import Disturbance, Disturbances, Disturbed, of_call, warn_without_state
 from softstack.errors import BadInput
 from softstack.memory import Batch, Memory, MemoryState, empty
-from softstack.memory.states import detached, full_precision, only_where, running
+from softstack.memory.states import detach, full_precision, only_where, running
 from softstack.trace import Moment, Trace, gather
 
 
@@ -27,7 +27,7 @@ class BufferedState(NamedTuple):
     output: MemoryState  # ⟨O_t, o_t⟩
 
     def detach(self) -> "BufferedState":
-        return detached(self)
+        return detach(self)
 
 
 def twice(T: int) -> int:

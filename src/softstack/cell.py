@@ -15,7 +15,7 @@ from softstack.memory import MEMORIES, Batch, Memory, Scores, Strength
 from softstack.memory.checking import require as require_memory
 from softstack.memory.protocol import Head, instructions_type, trusting
 from softstack.memory.scan import stepped
-from softstack.memory.states import cut_off, detached, kept, only_where
+from softstack.memory.states import cut_off, detach, kept, only_where
 
 
 class State(NamedTuple):
@@ -26,7 +26,7 @@ class State(NamedTuple):
     r: Tensor  # (B, m) what was read last
 
     def detach(self) -> "State":
-        return detached(self)
+        return detach(self)
 
 
 class Actions(NamedTuple):

@@ -16,7 +16,7 @@ from softstack.cell import Edit, Edits, StackCell, State
 from softstack.disturbance import Disturbance, Disturbances, Disturbed, of_call, warn_without_state
 from softstack.errors import BadInput
 from softstack.memory import Batch, Memory
-from softstack.memory.states import detached, only_where, running
+from softstack.memory.states import detach, only_where, running
 from softstack.trace import Moment, Trace, gather, over_time
 from softstack.words import counted
 
@@ -27,7 +27,7 @@ class LayerStates(NamedTuple):
     layers: tuple[State, ...]  # layer by layer; of two directions, the forward one first
 
     def detach(self) -> "LayerStates":
-        return detached(self)
+        return detach(self)
 
 
 AnyState = State | LayerStates

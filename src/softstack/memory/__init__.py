@@ -34,6 +34,7 @@ from softstack.memory.several import Several as Several
 from softstack.memory.shapes import Batch as Batch
 from softstack.memory.stack import Stack as Stack
 from softstack.memory.states import compact as compact
+from softstack.memory.states import detach as detach
 from softstack.memory.superposition import Superposition as Superposition
 
 MEMORIES: dict[str, Callable[[int], Memory]] = {

@@ -28,7 +28,7 @@ from torch.nn.functional import pad, relu
 from softstack import checks
 from softstack.memory.protocol import Contents, Drawn, Head, Instructions, Strength, Vector
 from softstack.memory.shapes import Batch, Device, Dtype, Sequences, batch_of
-from softstack.memory.states import detached
+from softstack.memory.states import detach
 
 
 class MemoryState(NamedTuple):
@@ -38,7 +38,7 @@ class MemoryState(NamedTuple):
     s: Tensor  # (B, N)
 
     def detach(self) -> "MemoryState":
-        return detached(self)
+        return detach(self)
 
     def check(self, prefix: str, fresh: "MemoryState") -> None:
         """Refuse vectors and strengths that do not belong together, or with a fresh state."""

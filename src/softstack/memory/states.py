@@ -14,8 +14,9 @@ from softstack.errors import BadInput
 S = TypeVar("S")
 
 
-def detached(state: S) -> S:
-    """The same numbers without their history: what truncated backpropagation goes on from."""
+def detach(state: S) -> S:
+    """The same state without its history: what truncated backpropagation goes on from. States of networks
+    have it as a method, too."""
     return cast(S, tree_map(Tensor.detach, state))
 
 

@@ -11,6 +11,7 @@ from softstack.errors import BadInput
 from softstack.trace import Trace
 from softstack.viewer import page, recorded
 from softstack.viewer.declared import described, words_for
+from softstack.words import counted
 
 
 class Shown:
@@ -54,7 +55,8 @@ def show(
     letters, alphabet = _names("inputs", inputs, first.x), _names("outputs", outputs, last.y)
     labels = list(map(str, symbols)) if symbols is not None else _labels(first.x, inputs, letters)
     if len(labels) != len(first.x):
-        raise BadInput(f"symbols must name the {len(first.x)} steps of the trace; got {len(labels)} names")
+        steps, names = counted(len(first.x), "step"), counted(len(labels), "name")
+        raise BadInput(f"symbols must name the {steps} of the trace; got {names}")
     networks, tasks = [], {}
     for k, cell in enumerate(cells):
         names = {
@@ -105,7 +107,7 @@ def _one(trace: Trace, sequence: int) -> Trace:
 def _names(what: str, names: Sequence[str] | None, values: Tensor) -> list[str]:
     size = values.shape[-1]
     if names is not None and len(names) != size:
-        raise BadInput(f"{what} must name {size} features; got {len(names)} names")
+        raise BadInput(f"{what} must name {size} features; got {counted(len(names), 'name')}")
     return [str(k + 1) for k in range(size)] if names is None else list(map(str, names))
 
 

@@ -110,7 +110,7 @@ def sweep(
         if done.trained:
             print(f"{done.seconds:.1f} s by the clock, {done.work:.1f} s of training on all workers together")
         for path in done.failed:
-            print(f"failed: {path}")
+            print(f"failed: {path}: {shown(jobs.reason(path))}")
     if lost:
         sys.exit(1)
 
@@ -151,7 +151,8 @@ def status(root: Path = Path("runs"), /, *, as_json: Json = False) -> None:
         where run directories are, or folders with them
     """
     standings: list[progress.Standing] = []
-    for plan in progress.plans(root):
+    started = progress.plans(root)
+    for plan in started:
         try:
             standings.append(progress.read(plan))
         except (BadInput, OSError) as error:
@@ -159,6 +160,8 @@ def status(root: Path = Path("runs"), /, *, as_json: Json = False) -> None:
     if as_json:
         print(json.dumps([standing._asdict() for standing in standings]))
         return
+    if started and not standings:
+        raise BadInput(f"no sweep under {root} could be read")
     if not standings:
         raise BadInput(f"no sweep was started under {root}: `softstack sweep FILE.toml` starts one")
     screen = Table("under", "sweep", "trials", "done", "running", "failed", "missing", "rate", "time left")
@@ -170,4 +173,4 @@ def status(root: Path = Path("runs"), /, *, as_json: Json = False) -> None:
     show(screen)
     for standing in standings:
         for path in standing.records:
-            print(f"failed: {shown(path)}")
+            print(f"failed: {shown(path)}: {shown(jobs.reason(Path(path)))}")

@@ -39,6 +39,8 @@ def forget_finished(root: Path, conditions: Iterable[Condition]) -> None:
 def begun(root: Path, condition: Condition, seed: int) -> Networks | None:
     """Where an unfinished trial was; None if there is none. What was damaged is said in a sentence."""
     path = store.unfinished_place(root, condition, seed) / "trainer.safetensors"
+    if not path.exists():
+        return None
     try:
         content = read(path, checkpoints.most_bytes(condition))
     except (FileNotFoundError, NotADirectoryError):

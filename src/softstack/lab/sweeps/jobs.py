@@ -3,6 +3,7 @@
 import math
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,7 +49,7 @@ def train_missing(
     outcome = run_sweep(root, sweep, Engine(where), say, together=together)
     if outcome.failed:
         blocks, records = counted(len(outcome.failed), "block"), ", ".join(map(str, outcome.failed))
-        raise BadInput(f"{blocks} of trials failed: see {records}")
+        raise BadInput(f"{blocks} of trials failed: {reason(outcome.failed[0])}; see {records}")
     return outcome.trained
 
 
@@ -174,6 +175,13 @@ def record(root: Path, failure: Failure) -> Path:
     content = {"condition": condition.name, "seeds": seeds, "log": failure.log.splitlines()}
     disk.write_json(path, content)
     return path
+
+
+def reason(record: Path) -> str:
+    """Why a block was given up: the last line of what is written down; "" where that cannot be read."""
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        return str(disk.read_json(record, 1 << 20)["log"][-1])
+    return ""
 
 
 def records(root: Path, condition: Condition) -> list[Path]:

@@ -20,7 +20,7 @@ class Standing(NamedTuple):
     done: int
     running: int
     failed: int
-    missing: int
+    missing: int  # not begun, or broken off
     rate: float | None  # trials per second, of a sweep that is running
     seconds_left: float | None
     records: list[str]  # of blocks that failed
@@ -57,13 +57,14 @@ def read(plan: Path) -> Standing:
         with suppress(OSError, BadInput):
             said = disk.read_json(plan.with_suffix(".json"), 1 << 20)
             live |= {key: value for key, value in said.items() if _is_number(value)}
+    running = int(live.get("running", 0))
     return Standing(
         plan.stem,
         sweep.trials,
         len(done),
-        int(live.get("running", 0)),
+        running,
         count,
-        sweep.trials - len(done) - count,
+        max(0, sweep.trials - len(done) - count - running),
         live.get("rate"),
         live.get("seconds_left"),
         [str(path) for path, trials in failed.items() if trials],

@@ -40,7 +40,7 @@ def check(task: Any, what: str) -> None:
         _check_strings(task, split, what)
     for metric in metrics_of(task):
         if metric not in METRICS:
-            raise unknown(f"{what}: metric", metric, METRICS)
+            raise unknown(f"metric of {what},", metric, METRICS)
     if "nats" in metrics_of(task) and not hasattr(task, "surprisals"):
         raise BadInput(f"{what}: the metric 'nats' needs a method surprisals(strings), which it lacks")
     _check_page(getattr(task, "page", None), what)
