@@ -115,7 +115,7 @@ def test_metrics_of_ones_own_task():
     class Mine(Xor):
         metrics = ("string",)
 
-    with pytest.raises(BadInput, match="mine: metric 'string': did you mean 'strings'"):
+    with pytest.raises(BadInput, match="unknown metric of mine, 'string': did you mean 'strings'"):
         checking.check(Mine("mine"), "mine")
     Mine.metrics = ("nats",)
     with pytest.raises(BadInput, match=r"mine: the metric 'nats' needs a method surprisals\(strings\)"):
