@@ -6,7 +6,7 @@ numbers and with functions of `math` replaced by its own, and numba must not be 
 
 from typing import NamedTuple
 
-from softstack.kernels.kinds import LSTM, NONE, SUPERPOSITION
+from softstack.kernels.kinds import LSTM, MULTIPOP, NONE, SUPERPOSITION
 from softstack.kernels.tuples import Options, Sizes
 
 LANES = 16  # sequences that are computed at once
@@ -23,7 +23,7 @@ class Places(NamedTuple):
     x: int  # T steps, k rows
     h: int  # T + 1 steps, H rows
     c: int  # the same, for the LSTM
-    r: int  # T + 1 steps, m rows
+    r: int  # T + 1 steps, R rows
     acts: int  # T steps, A rows
     gates: int  # T steps, KEPT[core] H rows
     level: int  # (B, N) of a chain; of a memory that is worked by rows, V (blocks, N, m, LANES); of one whose
@@ -36,18 +36,18 @@ class Places(NamedTuple):
 
 def places(options: Options, sizes: Sizes, chained: bool) -> Places:
     """`chained`: whether the memory is worked as a chain of cells, or by rows."""
-    core, memory, _, _, buffered, _, _ = options
-    B, T, k, m, H, K, _, N, n_in = sizes
+    core, memory, buffered = options.core, options.memory, options.buffered
+    B, T, k, m, H, _, _, N, n_in, A, R = sizes
     lanes = -(-B // LANES) * LANES
     h = T * lanes * k
     c = h + (T + 1) * lanes * H
     r = c + ((T + 1) * lanes * H if core == LSTM else 0)
-    acts = r + (T + 1) * lanes * m
-    gates = acts + T * lanes * ((4 if buffered else 3 if memory == SUPERPOSITION else 2) + m + K)
+    acts = r + (T + 1) * lanes * R
+    gates = acts + T * lanes * A
     level = gates + T * lanes * KEPT[core] * H
     if memory == NONE:
         top, level_in = level, level
-    elif memory >= SUPERPOSITION:
+    elif memory > NONE:
         top = level + (T // SEGMENT + 1) * lanes * N * (m + 1)
         level_in = top
     elif chained:
@@ -73,12 +73,25 @@ def links(options: Options, sizes: Sizes) -> int:
     return B * (N + T + 1) + (B * (n_in + T + 1) if options.buffered else 0)
 
 
-Paths = tuple[bool | None, bool | None, bool | None, bool | None]
+class Paths(NamedTuple):
+    """How a network is worked, as `cpu/rnn.py` takes it: True or None."""
+
+    rows: bool | None  # a stack or a queue that is short
+    chained: bool | None  # and one that is long
+    depths: bool | None  # a stack whose cells stand for depths,
+    mixed: bool | None  # a superposition stack,
+    pops: bool | None  # or a multipop stack
+    buffered: bool | None
 
 
 def paths(options: Options, N: int) -> Paths:
-    """How a network with N slots is worked, as `cpu/rnn.py` takes it: whether its memory by rows, as a chain
-    or by depths, and whether it is buffered; True or None."""
-    items, depths = options.memory < NONE, options.memory > NONE
-    rows, chained = (items and N <= SHORT) or None, (items and N > SHORT) or None
-    return rows, chained, depths or None, options.buffered or None
+    """With N slots."""
+    memory = options.memory
+    return Paths(
+        rows=(memory < NONE and N <= SHORT) or None,
+        chained=(memory < NONE and N > SHORT) or None,
+        depths=memory in (SUPERPOSITION, MULTIPOP) or None,
+        mixed=memory == SUPERPOSITION or None,
+        pops=memory == MULTIPOP or None,
+        buffered=options.buffered or None,
+    )
