@@ -667,6 +667,7 @@ def test_operators_are_registered_as_torch_wants(memory, generator):
         ("cpu", "plain", "linear", "none"),
         ("cpu", "plain", "gru", "superposition"),
         ("cpu", "plain", "linear", ss.Superposition(2, depth=5)),
+        ("cpu", "plain", "lstm", "deque"),
         ("cpu", "buffered", "gru", "queue"),
         ("gpu", "plain", "lstm", "none"),
         ("gpu", "as the authors read", "linear", "queue"),

@@ -1,5 +1,5 @@
-"""Kernels of memories that have them on the CPU alone, and without buffers: superposition and multipop
-stacks, against the reference and against the equations of their papers."""
+"""Kernels of memories that have them on the CPU alone, and without buffers: superposition and multipop stacks
+and the deque, against the reference and against the equations of their papers."""
 
 from functools import partial
 
@@ -24,7 +24,7 @@ SUPERPOSITIONS = {
     "one deep, without": ss.Superposition(2, noop=False, depth=1),
 }
 MULTIPOPS = {f"{pops} pops": ss.Multipop(2, pops=pops) for pops in (1, 3, 9)}
-MEMORIES = {**SUPERPOSITIONS, **MULTIPOPS}
+MEMORIES = {**SUPERPOSITIONS, **MULTIPOPS, "deque": "deque"}
 SIZES = [(1, 1, 0, False), (3, 6, 0, True), (17, 9, 0, False), (5, 7, 4, True), (33, 3, 2, False)]
 
 
@@ -59,7 +59,7 @@ def obedient(memory):
 def equations(memory):
     if isinstance(memory, ss.Superposition):
         return partial(oracle.superposition, depth=memory.depth)
-    return oracle.multipop
+    return oracle.multipop if isinstance(memory, ss.Multipop) else oracle.deque
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
@@ -76,6 +76,24 @@ def test_the_equations(memory, generator):
     weights = torch.randn(r.shape, generator=generator, **DOUBLE)
     ours = torch.autograd.grad((torch.cat((y[0, 1:], state.r)) * weights).sum(), x)
     assert_close(ours, torch.autograd.grad((r * weights).sum(), x))
+
+
+@pytest.mark.parametrize("T", [12, SEGMENT + 8])
+@pytest.mark.parametrize("ragged", [False, True])
+def test_ties_in_a_deque(T, ragged, generator):
+    """Strengths of exactly 1/2 and 1, straight from the input, and cells that come in empty: pops end between
+    cells, those of both ends meet, and reads are full."""
+    net = obedient("deque")
+    x = torch.randn(4, T, net.input_size, generator=generator, **DOUBLE)
+    x[..., :4] = 60 * torch.randint(0, 2, (4, T, 4), generator=generator)
+    x[2, :, [0, 2]] -= 30  # hardly a pop: most cells stay
+    state = net(x[:, :5])[1]
+    empty = torch.arange(state.memory.s.shape[1]) % 3 == 0
+    state = state._replace(memory=state.memory._replace(s=state.memory.s.masked_fill(empty, 0)))
+    lengths = torch.tensor([0, 1, T, T - 1]) if ragged else None
+    coefficients = []
+    theirs = outcome(net, "reference", x, state, lengths, coefficients, one_by_one=ragged)
+    agree(outcome(net, "cpu", x, state, lengths, coefficients), theirs)
 
 
 @pytest.mark.parametrize("memory", UNBUFFERED)

@@ -19,7 +19,7 @@ from softstack.cell import Edits, StackCell, State
 from softstack.controllers import GRU, LSTM, RNN, Heads, Linear
 from softstack.kernels.gpu.layout import on_chip
 from softstack.kernels.kinds import CORES, UNBUFFERED
-from softstack.memory import Multipop, NoMemory, Queue, Stack, Superposition
+from softstack.memory import Deque, Multipop, NoMemory, Queue, Stack, Superposition
 from softstack.memory.protocol import Choice, Head
 
 CORE_NAMES: dict[type, str] = {Linear: "linear", RNN: "rnn", GRU: "gru", LSTM: "lstm"}
@@ -29,6 +29,7 @@ MEMORY_NAMES: dict[type, str] = {
     NoMemory: "none",
     Superposition: "superposition",
     Multipop: "multipop",
+    Deque: "deque",
 }
 GATES = {RNN: 1, GRU: 3, LSTM: 4}
 PLAIN = (nn.Parameter, Tensor)

@@ -13,7 +13,7 @@ from torch import Tensor
 from softstack.kernels import KERNELS
 from softstack.kernels.gpu.layout import on_chip
 from softstack.kernels.kinds import CORES as CORES
-from softstack.kernels.kinds import LINEAR, LSTM, NONE, STRENGTHS, UNBUFFERED
+from softstack.kernels.kinds import ENDS, LINEAR, LSTM, NONE, STRENGTHS, UNBUFFERED
 from softstack.kernels.kinds import MEMORIES as MEMORIES
 from softstack.kernels.operators import fold, once, operator, plain, refuse_tangents
 from softstack.kernels.scan import HALVES
@@ -69,9 +69,9 @@ def kept_of(inputs: Inputs, outputs: Outputs) -> Kept:
 def sizes_of(options: Options, x: Tensor, W: Tensor, Wo: Tensor, V: Tensor, n: int) -> Sizes:
     core, memory, T, _, buffered, _, choices, depth = options
     (_, B, n_in, k), m = x.shape, V.shape[3]
-    A, R = (W if core == LINEAR else Wo).shape[1], m
+    A, R = (W if core == LINEAR else Wo).shape[1], ENDS[memory] * m
     K = A - STRENGTHS[memory] - (2 if buffered else 0) - choices - R
-    N = n if memory == NONE else torch.sym_min(n + T, depth) if depth else n + T
+    N = n if memory == NONE else torch.sym_min(n + T, depth) if depth else n + ENDS[memory] * T
     return Sizes(B, T, k, m, Wo.shape[2], K, W.shape[1], N, n_in, A, R)
 
 

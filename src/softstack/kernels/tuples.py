@@ -2,7 +2,7 @@
 
 P models   B sequences each   T steps   k inputs   H hidden   K outputs   m numbers in a vector of the memory
 n slots of the memory before the first step, N after the last   n_in items in the input buffer
-R numbers that are read, and as many that are pushed: m
+R numbers that are read, and as many that are pushed: m, or 2 m at the two ends of a deque
 A actions of a controller: strengths, those of buffers, i and o, probabilities of choices, R numbers to push,
 and y. A stack has two strengths, u and d; how many others have is in kinds.py
 G rows of the map that sees [x; r]: A (linear), H (RNN), 3 H (GRU), 4 H (LSTM)

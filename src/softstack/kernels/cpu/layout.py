@@ -6,11 +6,11 @@ numbers and with functions of `math` replaced by its own, and numba must not be 
 
 from typing import NamedTuple
 
-from softstack.kernels.kinds import LSTM, MULTIPOP, NONE, SUPERPOSITION
+from softstack.kernels.kinds import DEQUE, LSTM, MULTIPOP, NONE, SUPERPOSITION
 from softstack.kernels.tuples import Options, Sizes
 
 LANES = 16  # sequences that are computed at once
-SEGMENT = 32  # steps from one note of a memory whose cells stand for depths to the next
+SEGMENT = 32  # steps from one note of a memory to the next, by depths and of a deque
 SHORT = 128  # slots of a memory that is worked by rows; beyond about 190 chains are faster, whatever m
 KEPT = (0, 0, 4, 5)  # rows kept per hidden unit and step, by core: the GRU's reset, update, g and rec; the
 # LSTM's i, f, g, o and tanh(c)
@@ -28,7 +28,8 @@ class Places(NamedTuple):
     gates: int  # T steps, KEPT[core] H rows
     level: int  # (B, N) of a chain; of a memory that is worked by rows, V (blocks, N, m, LANES); of one whose
     # cells stand for depths, those before every SEGMENTth step (blocks, T // SEGMENT + 1, N, m + 1, LANES)
-    top: int  # (B, T + 1); or its strengths before and after each step (blocks, rows, LANES)
+    top: int  # (B, T + 1); or its strengths before and after each step (blocks, rows, LANES), of a deque
+    # before every SEGMENTth (blocks, T // SEGMENT + 1, N, LANES)
     level_in: int  # (B, n_in) of the input buffer's chain
     top_in: int  # (B, T + 1)
     end: int
@@ -47,6 +48,9 @@ def places(options: Options, sizes: Sizes, chained: bool) -> Places:
     level = gates + T * lanes * KEPT[core] * H
     if memory == NONE:
         top, level_in = level, level
+    elif memory == DEQUE:
+        top = level + lanes * N * m
+        level_in = top + (T // SEGMENT + 1) * lanes * N
     elif memory > NONE:
         top = level + (T // SEGMENT + 1) * lanes * N * (m + 1)
         level_in = top
@@ -81,6 +85,7 @@ class Paths(NamedTuple):
     depths: bool | None  # a stack whose cells stand for depths,
     mixed: bool | None  # a superposition stack,
     pops: bool | None  # or a multipop stack
+    ends: bool | None  # a deque
     buffered: bool | None
 
 
@@ -93,5 +98,6 @@ def paths(options: Options, N: int) -> Paths:
         depths=memory in (SUPERPOSITION, MULTIPOP) or None,
         mixed=memory == SUPERPOSITION or None,
         pops=memory == MULTIPOP or None,
+        ends=memory == DEQUE or None,
         buffered=options.buffered or None,
     )

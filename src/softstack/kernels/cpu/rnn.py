@@ -2,8 +2,8 @@
 
 What every sequence has at every step lies as (T, blocks, rows, LANES), so that a row is one vector; the tape
 of a model holds all of it for the backward pass (`cpu/layout.py`). A long memory is worked as a chain, one
-sequence at a time, for its control flow depends on its strengths; a short one by rows as well, and so is one
-whose cells stand for depths. README.md derives the backward pass.
+sequence at a time, for its control flow depends on its strengths; a short one by rows as well, and so are one
+whose cells stand for depths and a deque. README.md derives the backward pass.
 
 `rows`, `chained` and so on say what there is, as True or None (`Paths`): numba leaves out what a None rules
 out, and takes half as long to compile the rest.
@@ -34,6 +34,15 @@ from softstack.kernels.cpu.depths import (
     unmix,
     unpop_and_unpush,
 )
+from softstack.kernels.cpu.ends import (
+    finish_ends,
+    spread_ends,
+    start_ends,
+    step_ends,
+    unspread_ends,
+    unstep_ends,
+    wait_ends,
+)
 from softstack.kernels.cpu.lanes import add_back, add_outer
 from softstack.kernels.cpu.layout import LANES, SEGMENT
 from softstack.kernels.cpu.memory import (
@@ -55,6 +64,7 @@ from softstack.kernels.cpu.tape import (
     chain_of_buffer,
     chain_of_memory,
     depths_of_memory,
+    ends_of_memory,
     gather,
     gather_step,
     places,
@@ -69,7 +79,7 @@ from softstack.kernels.tuples import Weights
 
 
 @compiled
-def forward(room, options, sizes, inputs, outputs, rows, chained, depths, mixed, pops, buffered):
+def forward(room, options, sizes, inputs, outputs, rows, chained, depths, mixed, pops, ends, buffered):
     """Each model over its own sequences. The final V comes in with what the memory holds at first."""
     core, memory, T, ragged, _, disturbed, choices, _ = options
     B, _, k, m, _, K, _, N, n_in, A, R = sizes
@@ -106,6 +116,10 @@ def forward(room, options, sizes, inputs, outputs, rows, chained, depths, mixed,
                 (notes,) = depths_of_memory(tape[p], at, sizes, block)
                 cells_was, cells_new = cells[:D], cells[D:]
                 spread_cells(cells_was, before.V[p], before.s[p], n, begin)
+            if ends is not None:
+                vectors, notes = ends_of_memory(tape[p], at, sizes, block)
+                cells_was, cells_new = cells[:N], cells[N:]
+                start_ends(vectors, cells_was, before.V[p], before.s[p], T, begin)
             for lane in range(lanes):
                 q = begin + lane
                 if chained is not None:
@@ -172,6 +186,9 @@ def forward(room, options, sizes, inputs, outputs, rows, chained, depths, mixed,
                         mix(cells_was, cells_new, n, N, t, action, at_v, m, lengths[p], begin)
                     cells_was, cells_new = cells_new, cells_was
                     copy(r_new, 0, cells_was[:m])
+                elif ends is not None:
+                    step_ends(cells_was, cells_new, notes, vectors, n, T, t, action, at_v, seen, r_new)
+                    cells_was, cells_new = cells_new, cells_was
                 else:
                     zero(r_new)
                 for lane in range(lanes):
@@ -210,6 +227,8 @@ def forward(room, options, sizes, inputs, outputs, rows, chained, depths, mixed,
                 gather(final.s[p], strengths[rows_before(n, T) :], begin)
             if depths is not None:
                 gather_cells(V, final.s[p], N, cells_was, begin)
+            if ends is not None:
+                finish_ends(V, final.s[p], vectors, cells_was, T, lengths[p], begin)
             for lane in range(lanes):
                 q = begin + lane
                 if chained is not None:
@@ -221,7 +240,9 @@ def forward(room, options, sizes, inputs, outputs, rows, chained, depths, mixed,
 
 
 @compiled
-def backward(room, options, sizes, kept, gradients, to_x, rows, chained, depths, mixed, pops, buffered):
+def backward(
+    room, options, sizes, kept, gradients, to_x, rows, chained, depths, mixed, pops, ends, buffered
+):  # fmt: skip
     """The gradients of x are made where `to_x`, and where it is buffered."""
     core, memory, T, ragged, _, disturbed, choices, _ = options
     x, W, Wh, Wo, lengths, s0, strengths0, i0, keep, noise, V, s, strengths_in, tape, links = kept
@@ -258,6 +279,9 @@ def backward(room, options, sizes, kept, gradients, to_x, rows, chained, depths,
             if depths is not None:
                 (notes,) = depths_of_memory(tape[p], at, sizes, block)
                 spread_cells(cells_grad, gVp, gsp, N, begin)
+            if ends is not None:
+                vectors, notes = ends_of_memory(tape[p], at, sizes, block)
+                spread_ends(V_grad, s_grad, gVp, gsp, T, lengths[p], begin)
             for lane in range(lanes):
                 q = begin + lane
                 end = min(T, lengths[p, q]) if ragged else T
@@ -317,6 +341,12 @@ def backward(room, options, sizes, kept, gradients, to_x, rows, chained, depths,
                             unlink(s0[p], gsp, q, out[0, lane], popped, lifo)
                         for j in range(m):
                             out[at_v + j, lane] = gVp[q, slot, j]
+                if ends is not None:
+                    wait_ends(s_grad, gsp, T, t + 1, lengths[p], begin)
+                    unstep_ends(
+                        segment, room.middle, room.after, notes, vectors, n, T, t, acts, block, at_v,
+                        room.left, r_grad, s_grad, V_grad, out,
+                    )  # fmt: skip
                 if depths is not None:
                     if t == T - 1 or (t + 1) % SEGMENT == 0:
                         replay(
@@ -419,6 +449,9 @@ def backward(room, options, sizes, kept, gradients, to_x, rows, chained, depths,
                         spread_lane(s_grad, gsp, begin, lane)
                 gather(gsp, s_grad[:n], begin)
                 gather(gVp.reshape(B, N * m), V_grad[: n * m], begin)
+            if ends is not None:
+                wait_ends(s_grad, gsp, T, 0, lengths[p], begin)
+                unspread_ends(gVp, gsp, V_grad, s_grad, n, T, begin)
             if depths is not None:
                 gather_cells(gVp, gsp, n, cells_grad, begin)
             gather(to_state.h[p], h_grad, begin)

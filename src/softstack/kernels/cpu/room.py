@@ -15,7 +15,8 @@ class ForwardRoom(NamedTuple):
     pre: Any  # (G, LANES) what a controller squashes
     out: Any  # (A, LANES) what its heads squash
     seen: Any  # (N, LANES) how much of each cell is read
-    cells: Any  # (2 D, LANES) of a stack by depths before a step and after it, D = N (m + 1)
+    cells: Any  # (2 D, LANES) of a stack by depths before a step and after it, D = N (m + 1); or the
+    # strengths of a deque, D = N
     middle: Any  # (D, LANES) those of a multipop stack between its pops and its push
     item: Any  # (k,)
     row: Any  # (m,)
@@ -36,8 +37,9 @@ class BackwardRoom(NamedTuple):
     V: Any  # (N m, LANES)
     x: Any  # (k, LANES)
     cells: Any  # (2 D, LANES) of a stack by depths after a step and before it
-    segment: Any  # (SEGMENT D, LANES) that stack itself, before as many steps
+    segment: Any  # (SEGMENT D, LANES) that stack itself, or a deque's strengths, before as many steps
     middle: Any  # (D, LANES) and within a step
+    after: Any  # (D, LANES) a deque's strengths after it
     h_kept: Any  # of sequences that have ended
     c_kept: Any
     r_kept: Any
@@ -55,9 +57,9 @@ class BackwardRoom(NamedTuple):
 
 
 def for_forward(options: Options, sizes: Sizes, real: Any) -> ForwardRoom:
-    by_rows, by_depths, pops = memory_rows(options, sizes)
+    by_rows, by_depths, ends, pops = memory_rows(options, sizes)
     H = sizes.H if options.disturbed else 0
-    of_memory = (by_rows, 2 * by_depths, pops, 2, 2)
+    of_memory = (by_rows + ends, 2 * (by_depths + ends), pops, 2, 2)
     counts = (sizes.G, sizes.A, *of_memory, 1, H, H, H if options.core == LSTM else 0)
     pre, out, seen, cells, middle, held, faults, *disturbed = rows(counts, real)
     item, row = np.empty(sizes.k, real), np.empty(sizes.m, real)
@@ -67,12 +69,13 @@ def for_forward(options: Options, sizes: Sizes, real: Any) -> ForwardRoom:
 
 def for_backward(options: Options, sizes: Sizes, real: Any) -> BackwardRoom:
     B, T, k, m, H, _, G, _, _, A, R = sizes
-    linear, (cells, by_depths, pops) = options.core == LINEAR, memory_rows(options, sizes)
+    linear, (by_rows, by_depths, ends, pops) = options.core == LINEAR, memory_rows(options, sizes)
+    cells, noted = by_rows + ends, min(T, SEGMENT) * (by_depths + ends)
     steps = (T, -(-B // LANES))
     disturbed = H if options.disturbed else 0
     counts = (A, 0 if linear else G, H if options.core == GRU else 0, disturbed)
     of_steps = [math.prod(steps) * count for count in counts]
-    of_state = (H, H, R, cells, cells * m, k, 2 * by_depths, min(T, SEGMENT) * by_depths, pops)
+    of_state = (H, H, R, cells, cells * m, k, 2 * by_depths, noted, pops + ends, ends)
     small = (*of_state, H, H, R, cells, cells, 1, disturbed, disturbed)
     arrays = rows((*small, *of_steps), real)
     large = zip(arrays[len(small) :], counts, strict=True)
@@ -82,11 +85,11 @@ def for_backward(options: Options, sizes: Sizes, real: Any) -> BackwardRoom:
     return BackwardRoom._make([*arrays[: len(small)], item, row, outs, pres, recs, h_in])
 
 
-def memory_rows(options: Options, sizes: Sizes) -> tuple[int, int, int]:
-    """How many rows a memory has that is worked by rows, one whose cells stand for depths, and of these a
-    multipop stack."""
+def memory_rows(options: Options, sizes: Sizes) -> tuple[int, int, int, int]:
+    """How many rows a memory has that is worked by rows, one whose cells stand for depths, a deque, and of
+    those whose cells stand for depths a multipop stack."""
     N, path, D = sizes.N, paths(options, sizes.N), sizes.N * (sizes.m + 1)
-    return N if path.rows else 0, D if path.depths else 0, D if path.pops else 0
+    return N if path.rows else 0, D if path.depths else 0, N if path.ends else 0, D if path.pops else 0
 
 
 def rows(counts: Sequence[int], real: Any) -> list[Any]:

@@ -43,6 +43,15 @@ def depths_of_memory(tape, at, sizes, block):
 
 
 @inlined
+def ends_of_memory(tape, at, sizes, block):
+    """A deque on a model's tape: the vectors of a block, and its strengths before every SEGMENTth step."""
+    blocks, N = -(-sizes.B // LANES), sizes.N
+    V = tape[at.level : at.top].reshape(blocks, N * sizes.m, LANES)
+    notes = tape[at.top : at.level_in].reshape(blocks, sizes.T // SEGMENT + 1, N, LANES)
+    return V[block], notes[block]
+
+
+@inlined
 def chain_of_memory(tape, links, at, sizes):
     """A long memory on a model's tape: link, level, first and top."""
     B, T, N = sizes.B, sizes.T, sizes.N

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from softstack import fit
-from softstack.kernels.kinds import MEMORIES, UNBUFFERED
+from softstack.kernels.kinds import ENDS, MEMORIES, UNBUFFERED
 from softstack.lab.training import noise
 from softstack.lab.training.conditions import Condition, StepsPerSymbol
 from softstack.lab.training.population import Population
@@ -170,7 +170,7 @@ class Recurrence:
             Weights(
                 *(zeros(P, *size) for size in ((G, K + R), (G,), (G, H), (H,), (A, H), (A if H else 0,)))
             ),
-            State(*(zeros(P, B, *size) for size in ((H,), (cells,), (R,), (0, R), (0,)))),
+            State(*(zeros(P, B, *size) for size in ((H,), (cells,), (R,), (0, R // ENDS[kind]), (0,)))),
             Buffer(zeros(P, B, T if buffered else 0).fill_(1), zeros(P, B)),
             Disturbance(zeros(P, B, steps if disturbed else 0), zeros(P, B, steps if disturbed else 0, H)),
             torch.full((P, B), steps),
