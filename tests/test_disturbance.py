@@ -78,6 +78,9 @@ def test_a_reset_is_a_new_beginning_for_the_controller_alone(controller):
         (ss.StackRNN, "gru", "stack", 18, 5, False),  # of two blocks
         (ss.StackRNN, "lstm", "queue", 2, 140, False),  # as a chain
         (ss.StackRNN, "rnn", "none", 18, 5, True),
+        (ss.StackRNN, "gru", "superposition", 3, 6, True),
+        (ss.StackRNN, "rnn", "multipop", 18, 5, False),
+        (ss.StackRNN, "lstm", "deque", 3, 40, True),
         (ss.BufferedStackRNN, "rnn", "queue", 18, 5, False),
         (ss.BufferedStackRNN, "gru", "stack", 3, 6, True),
         (ss.BufferedStackRNN, "lstm", "stack", 3, 6, True),

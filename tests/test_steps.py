@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 import softstack as ss
-from softstack.kernels.kinds import CORES, DEPTHS, MEMORIES
+from softstack.kernels.kinds import CORES, MEMORIES, UNBUFFERED
 from softstack.lab.training import native
 from softstack.lab.training.adam import Adam
 from softstack.lab.training.conditions import TABLE_1, Condition
@@ -58,10 +58,12 @@ def test_native_steps(controller, memory, more):
 
 
 @pytest.mark.parametrize("controller", CORES)
-@pytest.mark.parametrize("memory", [*DEPTHS, "shallow"])
-def test_native_steps_by_depths(controller, memory, monkeypatch):
-    """Of a superposition stack, also one that has a name of its own, and where a controller is disturbed."""
+@pytest.mark.parametrize("memory", [*UNBUFFERED, "superposition_without_noop", "shallow", "five_pops"])
+def test_native_steps_without_buffers(controller, memory, monkeypatch):
+    """Of memories that have kernels without buffers alone, also of some with names of their own, and where a
+    controller is disturbed."""
     monkeypatch.setitem(ss.MEMORIES, "shallow", lambda size: ss.Superposition(size, depth=5))
+    monkeypatch.setitem(ss.MEMORIES, "five_pops", lambda size: ss.Multipop(size + 1, pops=5))
     for more in (dict(), dict(state_reset=0.5, hidden_noise=0.2)):
         agree(Condition("reversal", controller, memory, **more, **SIZES), Native)
 

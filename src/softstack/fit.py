@@ -7,6 +7,7 @@ This runs on every forward call, so it looks into the modules' own dictionaries:
 times as long. Nothing is remembered from one call to the next, so nothing can be out of date.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -17,11 +18,19 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from softstack.cell import Edits, StackCell, State
 from softstack.controllers import GRU, LSTM, RNN, Heads, Linear
 from softstack.kernels.gpu.layout import on_chip
-from softstack.kernels.kinds import CORES, DEPTHS
-from softstack.memory import NoMemory, Queue, Stack, Superposition
+from softstack.kernels.kinds import CORES, UNBUFFERED
+from softstack.memory import Deque, Multipop, NoMemory, Queue, Stack, Superposition
+from softstack.memory.protocol import Choice, Head
 
 CORE_NAMES: dict[type, str] = {Linear: "linear", RNN: "rnn", GRU: "gru", LSTM: "lstm"}
-MEMORY_NAMES: dict[type, str] = {Stack: "stack", Queue: "queue", NoMemory: "none"}
+MEMORY_NAMES: dict[type, str] = {
+    Stack: "stack",
+    Queue: "queue",
+    NoMemory: "none",
+    Superposition: "superposition",
+    Multipop: "multipop",
+    Deque: "deque",
+}
 GATES = {RNN: 1, GRU: 3, LSTM: 4}
 PLAIN = (nn.Parameter, Tensor)
 
@@ -36,7 +45,7 @@ def why_not(cell: StackCell, x: Tensor, steps: int) -> str:
         return f"x is {x.dtype} and the parameters are {dtype}"
     if not steps or not x.numel():
         return "there is nothing to compute"
-    if x.is_cuda and memory_name(cell.memory) in DEPTHS:
+    if x.is_cuda and memory_name(cell.memory) in UNBUFFERED:
         return f"there is no kernel for the memory {type(cell.memory).__name__} on a GPU"
     if x.is_cuda and cell.buffered:
         core, hidden = CORES[CORE_NAMES[type(cell.core)]], cell.core.features
@@ -53,7 +62,7 @@ def why_not_cell(cell: StackCell) -> str:
     if type(core) not in CORE_NAMES:
         return f"there is no kernel for the controller {type(core).__name__}"
     name = memory_name(memory)
-    if not name or (name in DEPTHS and cell.buffered):
+    if not name or (name in UNBUFFERED and cell.buffered):
         return f"there is no kernel for the memory {type(memory).__name__}{_option(cell)}"
     if "step" in vars(memory):
         return "the memory has a step of its own"
@@ -81,9 +90,14 @@ def why_not_cell(cell: StackCell) -> str:
 
 def memory_name(memory: Any) -> str:
     """By which kernels know a memory; "" where there is none."""
-    if type(memory) is not Superposition:
-        return MEMORY_NAMES.get(type(memory), "")
-    return "" if memory.empty else "superposition" if memory.noop else "superposition_without_noop"
+    if type(memory) is Superposition and memory.empty:
+        return ""
+    return MEMORY_NAMES.get(type(memory), "")
+
+
+def choices(heads: Mapping[str, Head]) -> int:
+    """Of how many actions a memory is told the probabilities."""
+    return sum(head.size for head in heads.values() if isinstance(head, Choice))
 
 
 def overfull(cell: StackCell, state: State) -> str:
@@ -95,9 +109,9 @@ def overfull(cell: StackCell, state: State) -> str:
 
 def _option(cell: StackCell) -> str:
     """What it is of a memory with a kernel that has none."""
-    if type(cell.memory) is not Superposition:
-        return ""
-    return " with buffers" if cell.buffered else f" that reads {cell.memory.empty} where nothing is"
+    if memory_name(cell.memory):
+        return " with buffers"
+    return f" that reads {cell.memory.empty} where nothing is" if type(cell.memory) is Superposition else ""
 
 
 def _changed(name: str, layer: nn.Module, expected: type) -> str:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from softstack.cell import StackCell, State
 from softstack.disturbance import Disturbance
-from softstack.fit import CORE_NAMES, memory_name
+from softstack.fit import CORE_NAMES, choices, memory_name
 from softstack.memory import MemoryState
 from softstack.memory.depths import Depths
 
@@ -62,6 +62,7 @@ def run(
         None if buffer is None else rnn.Input(grow(buffer.strengths), grow(buffer.i), buffer.steps),
         None if disturbance is None else tuples.Disturbance(*map(grow, disturbance)),
         kernel,
+        choices(cell.head_kinds),
         getattr(cell.memory, "depth", None) or 0,
     )
     hidden = (outputs.final.h, outputs.final.c)[: len(state.h)]

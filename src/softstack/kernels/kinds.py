@@ -1,8 +1,10 @@
 """The controllers and memories that have kernels, and the numbers by which compiled code knows them."""
 
 LINEAR, RNN, GRU, LSTM = range(4)
-STACK, QUEUE, NONE, SUPERPOSITION, WITHOUT_NOOP = range(5)
+STACK, QUEUE, NONE, SUPERPOSITION, MULTIPOP, DEQUE = range(6)
 CORES = {"linear": LINEAR, "rnn": RNN, "gru": GRU, "lstm": LSTM}
 MEMORIES = {"stack": STACK, "queue": QUEUE, "none": NONE}
-# whose cells stand for depths: on the CPU alone, and without buffers
-DEPTHS = {"superposition": SUPERPOSITION, "superposition_without_noop": WITHOUT_NOOP}
+# on the CPU alone, and without buffers
+UNBUFFERED = {"superposition": SUPERPOSITION, "multipop": MULTIPOP, "deque": DEQUE}
+STRENGTHS = (2, 2, 2, 0, 1, 4)  # that a memory is told in a step, by kind; buffers add two
+ENDS = (1, 1, 1, 1, 1, 2)  # at which it is pushed to and read

@@ -13,7 +13,7 @@ from torch import Tensor
 from softstack.kernels import KERNELS
 from softstack.kernels.gpu.layout import on_chip
 from softstack.kernels.kinds import CORES as CORES
-from softstack.kernels.kinds import DEPTHS, LINEAR, LSTM, NONE, SUPERPOSITION
+from softstack.kernels.kinds import ENDS, LINEAR, LSTM, NONE, STRENGTHS, UNBUFFERED
 from softstack.kernels.kinds import MEMORIES as MEMORIES
 from softstack.kernels.operators import fold, once, operator, plain, refuse_tangents
 from softstack.kernels.scan import HALVES
@@ -36,7 +36,9 @@ INPUTS = (
     *Disturbance._fields, "lengths",
 )  # fmt: skip
 OUTPUTS = ("y", "o", *State._fields, *Buffer._fields)  # and the tape and its links, which have no gradient
-OPTIONS = "int core, int memory, SymInt steps, bool ragged, bool buffered, bool disturbed, int depth"
+OPTIONS = (
+    "int core, int memory, SymInt steps, bool ragged, bool buffered, bool disturbed, int choices, int depth"
+)
 
 
 def flat(parts: Any) -> list[Tensor]:
@@ -65,12 +67,12 @@ def kept_of(inputs: Inputs, outputs: Outputs) -> Kept:
 
 
 def sizes_of(options: Options, x: Tensor, W: Tensor, Wo: Tensor, V: Tensor, n: int) -> Sizes:
-    core, memory, T, _, buffered, _, depth = options
+    core, memory, T, _, buffered, _, choices, depth = options
     (_, B, n_in, k), m = x.shape, V.shape[3]
-    A = (W if core == LINEAR else Wo).shape[1]
-    K = A - m - (4 if buffered else 3 if memory == SUPERPOSITION else 2)
-    N = n if memory == NONE else torch.sym_min(n + T, depth) if depth else n + T
-    return Sizes(B, T, k, m, Wo.shape[2], K, W.shape[1], N, n_in)
+    A, R = (W if core == LINEAR else Wo).shape[1], ENDS[memory] * m
+    K = A - STRENGTHS[memory] - (2 if buffered else 0) - choices - R
+    N = n if memory == NONE else torch.sym_min(n + T, depth) if depth else n + ENDS[memory] * T
+    return Sizes(B, T, k, m, Wo.shape[2], K, W.shape[1], N, n_in, A, R)
 
 
 def sizes_of_inputs(options: Options, inputs: Inputs) -> Sizes:
@@ -84,10 +86,10 @@ def sizes_of_kept(options: Options, kept: Kept) -> Sizes:
 
 def output_shapes(options: Options, P: int, sizes: Sizes) -> list[tuple[int, ...]]:
     """Of y, o, the final state and the buffer after it."""
-    B, T, _, m, H, K, _, N, n_in = sizes
+    B, T, _, m, H, K, _, N, n_in, _, R = sizes
     outputs, items = (T, n_in) if options.buffered else (0, 0)
     cells = H if options.core == LSTM else 0
-    state = [(P, B, H), (P, B, cells), (P, B, m), (P, B, N, m), (P, B, N)]
+    state = [(P, B, H), (P, B, cells), (P, B, R), (P, B, N, m), (P, B, N)]
     return [(P, B, T, K), (P, B, outputs), *state, (P, B, items), (P, B)]
 
 
@@ -256,6 +258,7 @@ def run(
     buffer: Input | None,
     disturbance: Disturbance | None,
     backend: str,
+    choices: int = 0,
     depth: int = 0,
 ) -> Outputs:
     """Each of P models over its own sequences, x (P, B, T, k), or what is in its input buffer. `lengths`
@@ -263,7 +266,8 @@ def run(
     P, B, T, _ = x.shape
     strengths, i, steps = buffer or Input(x.new_zeros(P, B, 0), x.new_zeros(P, B), T)
     ragged, buffered, disturbed = lengths is not None, buffer is not None, disturbance is not None
-    options = Options(CORES[core], (MEMORIES | DEPTHS)[memory], steps, ragged, buffered, disturbed, depth)
+    kind = (MEMORIES | UNBUFFERED)[memory]
+    options = Options(CORES[core], kind, steps, ragged, buffered, disturbed, choices, depth)
     if disturbance is None:
         disturbance = Disturbance(x.new_zeros(P, B, 0), x.new_zeros(P, B, 0, 0))
     elif lengths is not None:  # padding is left alone

@@ -1,9 +1,10 @@
 """What kernels take and give, in named tuples: of tensors, and in cpu/ of numpy arrays in the same memory.
 
-P models   B sequences each   T steps   k inputs   H hidden   K outputs   m numbers that the memory reads
+P models   B sequences each   T steps   k inputs   H hidden   K outputs   m numbers in a vector of the memory
 n slots of the memory before the first step, N after the last   n_in items in the input buffer
-A = 2 + m + K actions: u, d, v and y; with buffers i and o follow d, and A = 4 + m + K. A superposition stack
-has the probabilities of its two or three actions for u and d, and A = 2 + m + K or 3 + m + K
+R numbers that are read, and as many that are pushed: m, or 2 m at the two ends of a deque
+A actions of a controller: strengths, those of buffers, i and o, probabilities of choices, R numbers to push,
+and y. A stack has two strengths, u and d; how many others have is in kinds.py
 G rows of the map that sees [x; r]: A (linear), H (RNN), 3 H (GRU), 4 H (LSTM)
 """
 
@@ -21,13 +22,14 @@ class Options(NamedTuple):
     ragged: bool  # whether steps at or after `lengths` are padding
     buffered: bool
     disturbed: bool  # whether there is a `Disturbance`
+    choices: int = 0  # that have a probability: push, pop and no-op, or how many to pop
     depth: int = 0  # cells that a superposition stack has at most; 0 for any number
 
 
 class Weights(NamedTuple):
     """The parameters of a cell, or their gradients."""
 
-    W: Tensor  # (P, G, k + m) the map that sees [x; r]: a linear controller's heads
+    W: Tensor  # (P, G, k + R) the map that sees [x; r]: a linear controller's heads
     b: Tensor  # (P, G)
     Wh: Tensor  # (P, G, H)
     bn: Tensor  # (P, H) the GRU's bias inside its reset gate
@@ -40,9 +42,9 @@ class State(NamedTuple):
 
     h: Tensor  # (P, B, H)
     c: Tensor  # (P, B, H) of the LSTM
-    r: Tensor  # (P, B, m)
+    r: Tensor  # (P, B, R)
     V: Tensor  # (P, B, n, m), or N
-    s: Tensor  # (P, B, n), or N; of a superposition stack, how likely it is that something is there
+    s: Tensor  # (P, B, n), or N; by depths, how likely it is that something is there
 
 
 class Buffer(NamedTuple):
@@ -119,6 +121,8 @@ class Sizes(NamedTuple):
     G: int
     N: int
     n_in: int
+    A: int
+    R: int
 
 
 class Steps(NamedTuple):

@@ -1,8 +1,11 @@
-"""What controllers do number by number, forward and backward, on rows of LANES numbers: arrays (n, LANES)."""
+"""What controllers do in a step, forward and number by number back, on rows of LANES numbers: arrays
+(n, LANES)."""
 
 from softstack.kernels.cpu.compiling import inlined
-from softstack.kernels.cpu.math import sigmoid, tanh
-from softstack.kernels.cpu.row import full, load, store, times_plus, total
+from softstack.kernels.cpu.lanes import affine
+from softstack.kernels.cpu.math import exp, sigmoid, tanh
+from softstack.kernels.cpu.row import full, if_less, load, store, times_plus, total
+from softstack.kernels.kinds import GRU, LINEAR, LSTM, RNN
 
 
 @inlined
@@ -21,6 +24,30 @@ def unsquash(g, y, count):
     for i in range(count):
         after = load(y, i)
         store(g, i, load(g, i) * (after * (one - after)))
+
+
+@inlined
+def choose(act, raw, first, count):
+    """The softmax of `count` rows of raw from `first` on."""
+    most, mass = load(raw, first), full(raw, 0.0)
+    for i in range(first + 1, first + count):
+        most = if_less(most, load(raw, i), load(raw, i), most)
+    for i in range(first, first + count):
+        share = exp(load(raw, i) - most)
+        store(act, i, share)
+        mass = mass + share
+    for i in range(first, first + count):
+        store(act, i, load(act, i) / mass)
+
+
+@inlined
+def unchoose(g, act, first, count):
+    """The gradients before that softmax, from those after it."""
+    mean = full(act, 0.0)
+    for i in range(first, first + count):
+        mean = times_plus(load(act, i), load(g, i), mean)
+    for i in range(first, first + count):
+        store(g, i, load(act, i) * (load(g, i) - mean))
 
 
 @inlined
@@ -135,6 +162,39 @@ def gru_backward(pre, grec, gh, was, gates):
         store(pre, 2 * n + i, to_new)
         store(grec, i, to_new * reset)
         store(gh, i, g * update)
+
+
+@inlined
+def act(
+    core, w, x, r, h_was, h_new, c_was, c_new, gates, pre, out, at_p, at_v, at_y, action, noise, depths,
+    disturbed,
+):  # fmt: skip
+    """§2.2: what the controller does with x_t, r_{t-1} and h_{t-1}: h_t and c_t, its gates and its actions,
+    which are strengths, from `at_p` to `at_v` probabilities, then vectors, and from `at_y` on y. `pre` and
+    `out` are room for rows. Where it is disturbed `noise` is added to h_t."""
+    H = h_new.shape[0]
+    if core == GRU:
+        none = x[:0]
+        affine(pre[: 2 * H], w.b[: 2 * H], w.W[: 2 * H], x, r, w.Wh[: 2 * H], h_was)
+        affine(pre[2 * H :], w.b[2 * H :], w.W[2 * H :], x, r, w.Wh, none)
+        affine(gates[3 * H :], w.bn, w.W, none, none, w.Wh[2 * H :], h_was)
+        gru(h_new, h_was, gates, pre)
+    else:
+        affine(pre, w.b, w.W, x, r, w.Wh, h_was)
+        if core == LSTM:
+            lstm(h_new, c_new, gates, c_was, pre)
+        elif core == RNN:
+            tanhs(h_new, pre)
+    if disturbed:
+        add(h_new, noise)
+    if core == LINEAR:
+        said = pre
+    else:
+        affine(out, w.bo, w.W, x[:0], x[:0], w.Wo, h_new)
+        said = out
+    squash(action, said, at_y)
+    if depths is not None:
+        choose(action, said, at_p, at_v - at_p)
 
 
 @inlined

@@ -1,8 +1,10 @@
-"""One step of a superposition stack for LANES sequences at once, and its reverse (`memory/superposition.py`).
+"""One step of a stack whose cells stand for depths, for LANES sequences at once, and its reverse: `mix` and
+`unmix` of a superposition stack, `pop_and_push` and its reverse of a multipop stack (`memory/`).
 
     cells (N w, LANES)   what is at each depth, the top first, and how likely it is that something is there:
                          w = m + 1 rows for each of N cells
-    act (A, LANES)       begins with the probabilities of push, pop and, where there is one, no-op; then v
+    act (A, LANES)       begins with the probabilities of push, pop and, where there is one, no-op; then v. Of
+                         a multipop stack with d, and the probabilities of 0, 1, ... pops; then v
 
 A row of cells is pushed to the row w below it and popped to the row w above it. There is no choice between
 numbers, so that what is not a number goes where the equations take it.
@@ -11,32 +13,7 @@ numbers, so that what is not a number goes where the equations take it.
 from softstack.kernels.cpu.cells import copy
 from softstack.kernels.cpu.compiling import inlined, internal
 from softstack.kernels.cpu.layout import LANES, SEGMENT
-from softstack.kernels.cpu.math import exp
-from softstack.kernels.cpu.row import full, if_less, load, store, times_plus
-
-
-@inlined
-def choose(act, raw, count):
-    """The softmax of the first `count` rows of raw."""
-    most, mass = load(raw, 0), full(raw, 0.0)
-    for i in range(1, count):
-        most = if_less(most, load(raw, i), load(raw, i), most)
-    for i in range(count):
-        share = exp(load(raw, i) - most)
-        store(act, i, share)
-        mass = mass + share
-    for i in range(count):
-        store(act, i, load(act, i) / mass)
-
-
-@inlined
-def unchoose(g, act, count):
-    """The gradients before that softmax, from those after it."""
-    mean = full(act, 0.0)
-    for i in range(count):
-        mean = times_plus(load(act, i), load(g, i), mean)
-    for i in range(count):
-        store(g, i, load(act, i) * (load(g, i) - mean))
+from softstack.kernels.cpu.row import full, load, store, times_plus
 
 
 @inlined
@@ -107,14 +84,81 @@ def unmix(was, n, N, t, act, at_v, lengths, begin, gr, g, g_was, out):
 
 
 @inlined
-def replay(segment, notes, n, N, t, acts, block, at_v, m, lengths, begin):
+def pop(was, cells, held, w, act, at_v):
+    """What `held` rows are after the pops alone."""
+    for j in range(held):
+        cell = load(act, 1) * load(was, j)
+        for k in range(1, min(at_v - 1, (held - j + w - 1) // w)):
+            cell = times_plus(load(act, 1 + k), load(was, j + k * w), cell)
+        store(cells, j, cell)
+
+
+@inlined
+def pop_and_push(was, middle, new, n, t, act, at_v, m, lengths, begin):
+    """As `mix`, of a multipop stack; `middle` gets the cells between the pops and the push."""
+    w = m + 1
+    held = (n + t) * w
+    push, left = load(act, 0), full(act, 1.0) - load(act, 0)
+    pop(was, middle, held, w, act, at_v)
+    for j in range(held + w):
+        cell = push
+        if j < m:
+            cell = push * load(act, at_v + j)
+        elif j > m:
+            cell = push * load(middle, j - w)
+        if j < held:
+            cell = times_plus(left, load(middle, j), cell)
+        store(new, j, cell)
+    stay(new, held + w, was, held, lengths, t, begin)
+
+
+@inlined
+def unpop_and_unpush(was, middle, n, t, act, at_v, lengths, begin, gr, g, g_was, out):
+    """As `unmix`, of a multipop stack; `middle` is room for as many cells."""
+    m = gr.shape[0]
+    w = m + 1
+    held = (n + t) * w
+    push, left, zero = load(act, 0), full(act, 1.0) - load(act, 0), full(act, 0.0)
+    pop(was, middle, held, w, act, at_v)
+    for k in range(m):
+        store(g, k, load(g, k) + load(gr, k))
+        store(out, at_v + k, push * load(g, k))
+    of_push, of_left = load(g, m), zero
+    for j in range(held + w):
+        if j < m:
+            of_push = times_plus(load(act, at_v + j), load(g, j), of_push)
+        elif j > m:
+            of_push = times_plus(load(middle, j - w), load(g, j), of_push)
+        if j < held:
+            of_left = times_plus(load(middle, j), load(g, j), of_left)
+    store(out, 0, of_push - of_left)
+    for j in range(held):  # from here on gradients
+        store(middle, j, times_plus(left, load(g, j), push * load(g, j + w)))
+    for k in range(at_v - 1):
+        total = zero
+        for j in range(held - k * w):
+            total = times_plus(load(was, j + k * w), load(middle, j), total)
+        store(out, 1 + k, total)
+    for j in range(held):
+        cell = load(act, 1) * load(middle, j)
+        for k in range(1, min(at_v - 1, j // w + 1)):
+            cell = times_plus(load(act, 1 + k), load(middle, j - k * w), cell)
+        store(g_was, j, cell)
+    stay(g_was, held, g, held, lengths, t, begin)
+
+
+@inlined
+def replay(segment, notes, n, N, t, acts, block, at_v, m, middle, mixed, pops, lengths, begin):
     """The cells before each step of a segment whose last step is t, from those noted before its first."""
     D, steps = N * (m + 1), t % SEGMENT
     copy(segment, 0, notes[t // SEGMENT, : min(n + t - steps, N) * (m + 1)])
     for i in range(steps):
         then, at = t - steps + i, i * D
         was, new = segment[at : at + D], segment[at + D : at + 2 * D]
-        mix(was, new, n, N, then, acts[then, block], at_v, m, lengths, begin)
+        if pops is not None:
+            pop_and_push(was, middle, new, n, then, acts[then, block], at_v, m, lengths, begin)
+        if mixed is not None:
+            mix(was, new, n, N, then, acts[then, block], at_v, m, lengths, begin)
 
 
 @internal

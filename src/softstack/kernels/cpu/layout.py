@@ -6,11 +6,11 @@ numbers and with functions of `math` replaced by its own, and numba must not be 
 
 from typing import NamedTuple
 
-from softstack.kernels.kinds import LSTM, NONE, SUPERPOSITION
+from softstack.kernels.kinds import DEQUE, LSTM, MULTIPOP, NONE, SUPERPOSITION
 from softstack.kernels.tuples import Options, Sizes
 
 LANES = 16  # sequences that are computed at once
-SEGMENT = 32  # steps from one note of a memory whose cells stand for depths to the next
+SEGMENT = 32  # steps from one note of a memory to the next, by depths and of a deque
 SHORT = 128  # slots of a memory that is worked by rows; beyond about 190 chains are faster, whatever m
 KEPT = (0, 0, 4, 5)  # rows kept per hidden unit and step, by core: the GRU's reset, update, g and rec; the
 # LSTM's i, f, g, o and tanh(c)
@@ -23,12 +23,13 @@ class Places(NamedTuple):
     x: int  # T steps, k rows
     h: int  # T + 1 steps, H rows
     c: int  # the same, for the LSTM
-    r: int  # T + 1 steps, m rows
+    r: int  # T + 1 steps, R rows
     acts: int  # T steps, A rows
     gates: int  # T steps, KEPT[core] H rows
     level: int  # (B, N) of a chain; of a memory that is worked by rows, V (blocks, N, m, LANES); of one whose
     # cells stand for depths, those before every SEGMENTth step (blocks, T // SEGMENT + 1, N, m + 1, LANES)
-    top: int  # (B, T + 1); or its strengths before and after each step (blocks, rows, LANES)
+    top: int  # (B, T + 1); or its strengths before and after each step (blocks, rows, LANES), of a deque
+    # before every SEGMENTth (blocks, T // SEGMENT + 1, N, LANES)
     level_in: int  # (B, n_in) of the input buffer's chain
     top_in: int  # (B, T + 1)
     end: int
@@ -36,18 +37,21 @@ class Places(NamedTuple):
 
 def places(options: Options, sizes: Sizes, chained: bool) -> Places:
     """`chained`: whether the memory is worked as a chain of cells, or by rows."""
-    core, memory, _, _, buffered, _, _ = options
-    B, T, k, m, H, K, _, N, n_in = sizes
+    core, memory, buffered = options.core, options.memory, options.buffered
+    B, T, k, m, H, _, _, N, n_in, A, R = sizes
     lanes = -(-B // LANES) * LANES
     h = T * lanes * k
     c = h + (T + 1) * lanes * H
     r = c + ((T + 1) * lanes * H if core == LSTM else 0)
-    acts = r + (T + 1) * lanes * m
-    gates = acts + T * lanes * ((4 if buffered else 3 if memory == SUPERPOSITION else 2) + m + K)
+    acts = r + (T + 1) * lanes * R
+    gates = acts + T * lanes * A
     level = gates + T * lanes * KEPT[core] * H
     if memory == NONE:
         top, level_in = level, level
-    elif memory >= SUPERPOSITION:
+    elif memory == DEQUE:
+        top = level + lanes * N * m
+        level_in = top + (T // SEGMENT + 1) * lanes * N
+    elif memory > NONE:
         top = level + (T // SEGMENT + 1) * lanes * N * (m + 1)
         level_in = top
     elif chained:
@@ -73,12 +77,27 @@ def links(options: Options, sizes: Sizes) -> int:
     return B * (N + T + 1) + (B * (n_in + T + 1) if options.buffered else 0)
 
 
-Paths = tuple[bool | None, bool | None, bool | None, bool | None]
+class Paths(NamedTuple):
+    """How a network is worked, as `cpu/rnn.py` takes it: True or None."""
+
+    rows: bool | None  # a stack or a queue that is short
+    chained: bool | None  # and one that is long
+    depths: bool | None  # a stack whose cells stand for depths,
+    mixed: bool | None  # a superposition stack,
+    pops: bool | None  # or a multipop stack
+    ends: bool | None  # a deque
+    buffered: bool | None
 
 
 def paths(options: Options, N: int) -> Paths:
-    """How a network with N slots is worked, as `cpu/rnn.py` takes it: whether its memory by rows, as a chain
-    or by depths, and whether it is buffered; True or None."""
-    items, depths = options.memory < NONE, options.memory > NONE
-    rows, chained = (items and N <= SHORT) or None, (items and N > SHORT) or None
-    return rows, chained, depths or None, options.buffered or None
+    """With N slots."""
+    memory = options.memory
+    return Paths(
+        rows=(memory < NONE and N <= SHORT) or None,
+        chained=(memory < NONE and N > SHORT) or None,
+        depths=memory in (SUPERPOSITION, MULTIPOP) or None,
+        mixed=memory == SUPERPOSITION or None,
+        pops=memory == MULTIPOP or None,
+        ends=memory == DEQUE or None,
+        buffered=options.buffered or None,
+    )

@@ -2,34 +2,48 @@
 
 What every sequence has at every step lies as (T, blocks, rows, LANES), so that a row is one vector; the tape
 of a model holds all of it for the backward pass (`cpu/layout.py`). A long memory is worked as a chain, one
-sequence at a time, for its control flow depends on its strengths; a short one by rows as well, and so is one
-whose cells stand for depths. README.md derives the backward pass.
+sequence at a time, for its control flow depends on its strengths; a short one by rows as well, and so are one
+whose cells stand for depths and a deque. README.md derives the backward pass.
 
-`rows`, `chained`, `depths` and `buffered` say what there is, as True or None: numba leaves out what a None
-rules out, and takes half as long to compile the rest.
+`rows`, `chained` and so on say what there is, as True or None (`Paths`): numba leaves out what a None rules
+out, and takes half as long to compile the rest.
 """
 
 from softstack.kernels.cpu.cells import (
-    add,
+    act,
     add_sums,
     clear,
     copy,
-    gru,
     gru_backward,
     hold,
-    lstm,
     lstm_backward,
     scale,
-    squash,
     subtract,
-    tanhs,
+    unchoose,
     unsquash,
     untanh,
     zero,
 )
-from softstack.kernels.cpu.compiling import compiled, inlined
-from softstack.kernels.cpu.depths import choose, gather_cells, mix, replay, spread_cells, unchoose, unmix
-from softstack.kernels.cpu.lanes import add_back, add_outer, affine
+from softstack.kernels.cpu.compiling import compiled
+from softstack.kernels.cpu.depths import (
+    gather_cells,
+    mix,
+    pop_and_push,
+    replay,
+    spread_cells,
+    unmix,
+    unpop_and_unpush,
+)
+from softstack.kernels.cpu.ends import (
+    finish_ends,
+    spread_ends,
+    start_ends,
+    step_ends,
+    unspread_ends,
+    unstep_ends,
+    wait_ends,
+)
+from softstack.kernels.cpu.lanes import add_back, add_outer
 from softstack.kernels.cpu.layout import LANES, SEGMENT
 from softstack.kernels.cpu.memory import (
     END,
@@ -50,6 +64,7 @@ from softstack.kernels.cpu.tape import (
     chain_of_buffer,
     chain_of_memory,
     depths_of_memory,
+    ends_of_memory,
     gather,
     gather_step,
     places,
@@ -59,59 +74,26 @@ from softstack.kernels.cpu.tape import (
     spread_step,
     tracks,
 )
-from softstack.kernels.kinds import GRU, LINEAR, LSTM, RNN, STACK, SUPERPOSITION
+from softstack.kernels.kinds import GRU, LINEAR, LSTM, RNN, STACK
 from softstack.kernels.tuples import Weights
 
 
-@inlined
-def act(
-    core, w, x, r, h_was, h_new, c_was, c_new, gates, pre, out, at_v, at_y, action, noise, depths, disturbed
-):  # fmt: skip
-    """§2.2: what the controller does with x_t, r_{t-1} and h_{t-1}: h_t and c_t, its gates and its actions,
-    of which those before `at_v` are strengths or, by depths, probabilities, and those from there to `at_y` v.
-    `pre` and `out` are room for rows. Where it is disturbed `noise` is added to h_t."""
-    H = h_new.shape[0]
-    if core == GRU:
-        none = x[:0]
-        affine(pre[: 2 * H], w.b[: 2 * H], w.W[: 2 * H], x, r, w.Wh[: 2 * H], h_was)
-        affine(pre[2 * H :], w.b[2 * H :], w.W[2 * H :], x, r, w.Wh, none)
-        affine(gates[3 * H :], w.bn, w.W, none, none, w.Wh[2 * H :], h_was)
-        gru(h_new, h_was, gates, pre)
-    else:
-        affine(pre, w.b, w.W, x, r, w.Wh, h_was)
-        if core == LSTM:
-            lstm(h_new, c_new, gates, c_was, pre)
-        elif core == RNN:
-            tanhs(h_new, pre)
-    if disturbed:
-        add(h_new, noise)
-    if core == LINEAR:
-        said = pre
-    else:
-        affine(out, w.bo, w.W, x[:0], x[:0], w.Wo, h_new)
-        said = out
-    squash(action, said, at_y)
-    if depths is not None:
-        choose(action, said, at_v)
-
-
 @compiled
-def forward(room, options, sizes, inputs, outputs, rows, chained, depths, buffered):
+def forward(room, options, sizes, inputs, outputs, rows, chained, depths, mixed, pops, ends, buffered):
     """Each model over its own sequences. The final V comes in with what the memory holds at first."""
-    core, memory, T, ragged, _, disturbed, _ = options
-    B, _, k, m, _, _, _, N, n_in = sizes
+    core, memory, T, ragged, _, disturbed, choices, _ = options
+    B, _, k, m, _, K, _, N, n_in, A, R = sizes
     x, weights, before, buffer_before, (keep, noise), lengths = inputs
     y, o, final, buffer, tape, links = outputs
     at = places(options, sizes, chained is not None)
     n = before.s.shape[2]
-    # the strengths u, d, and i, o come before v, or push, pop and no-op
-    at_v = 4 if buffered is not None else 3 if memory == SUPERPOSITION else 2
-    at_y = at_v + m
+    at_y, at_v, at_p = A - K, A - K - R, A - K - R - choices  # where y, vectors and probabilities begin
     lifo = memory == STACK
-    D = N * (m + 1)  # rows of a superposition stack
-    pre, out, seen, cells, item, row, ends, end_strengths, not_numbers, keep_t, noise_t, h_in, c_in = room
-    heads, held, fault = ends[0], end_strengths[0], not_numbers[0]
-    fronts, left, fault_in = ends[1], end_strengths[1], not_numbers[1]
+    pre, out, seen, cells, item, row = room.pre, room.out, room.seen, room.cells, room.item, room.row
+    heads, held, fault = room.heads[0], room.held[0], room.faults[0]
+    fronts, left, fault_in = room.heads[1], room.held[1], room.faults[1]
+    keep_t, noise_t, h_in, c_in = room.keep, room.noise, room.h_in, room.c_in
+    D = N * (m + 1)  # rows of a stack by depths
     for p in range(x.shape[0]):
         xs, hs, cs, rs, acts, gates = tracks(tape[p], at, options, sizes)
         w = Weights(weights.W[p], weights.b[p], weights.Wh[p], weights.bn[p], weights.Wo[p], weights.bo[p])
@@ -134,6 +116,10 @@ def forward(room, options, sizes, inputs, outputs, rows, chained, depths, buffer
                 (notes,) = depths_of_memory(tape[p], at, sizes, block)
                 cells_was, cells_new = cells[:D], cells[D:]
                 spread_cells(cells_was, before.V[p], before.s[p], n, begin)
+            if ends is not None:
+                vectors, notes = ends_of_memory(tape[p], at, sizes, block)
+                cells_was, cells_new = cells[:N], cells[N:]
+                start_ends(vectors, cells_was, before.V[p], before.s[p], T, begin)
             for lane in range(lanes):
                 q = begin + lane
                 if chained is not None:
@@ -177,8 +163,8 @@ def forward(room, options, sizes, inputs, outputs, rows, chained, depths, buffer
                     scale(c_in, c_was, keep_t)
                     h_from, c_from = h_in, c_in
                 act(
-                    core, w, x_t, r_was, h_from, h_new, c_from, c_new, gates[t, block], pre, out, at_v,
-                    at_y, action, noise_t, depths, disturbed,
+                    core, w, x_t, r_was, h_from, h_new, c_from, c_new, gates[t, block], pre, out, at_p,
+                    at_v, at_y, action, noise_t, depths, disturbed,
                 )  # fmt: skip
                 if ragged:
                     for lane in range(lanes):
@@ -192,9 +178,17 @@ def forward(room, options, sizes, inputs, outputs, rows, chained, depths, buffer
                 elif depths is not None:
                     if t % SEGMENT == 0:
                         copy(notes[t // SEGMENT], 0, cells_was)
-                    mix(cells_was, cells_new, n, N, t, action, at_v, m, lengths[p], begin)
+                    if pops is not None:
+                        pop_and_push(
+                            cells_was, room.middle, cells_new, n, t, action, at_v, m, lengths[p], begin
+                        )
+                    if mixed is not None:
+                        mix(cells_was, cells_new, n, N, t, action, at_v, m, lengths[p], begin)
                     cells_was, cells_new = cells_new, cells_was
                     copy(r_new, 0, cells_was[:m])
+                elif ends is not None:
+                    step_ends(cells_was, cells_new, notes, vectors, n, T, t, action, at_v, seen, r_new)
+                    cells_was, cells_new = cells_new, cells_was
                 else:
                     zero(r_new)
                 for lane in range(lanes):
@@ -233,6 +227,8 @@ def forward(room, options, sizes, inputs, outputs, rows, chained, depths, buffer
                 gather(final.s[p], strengths[rows_before(n, T) :], begin)
             if depths is not None:
                 gather_cells(V, final.s[p], N, cells_was, begin)
+            if ends is not None:
+                finish_ends(V, final.s[p], vectors, cells_was, T, lengths[p], begin)
             for lane in range(lanes):
                 q = begin + lane
                 if chained is not None:
@@ -244,16 +240,17 @@ def forward(room, options, sizes, inputs, outputs, rows, chained, depths, buffer
 
 
 @compiled
-def backward(room, options, sizes, kept, gradients, to_x, rows, chained, depths, buffered):
+def backward(
+    room, options, sizes, kept, gradients, to_x, rows, chained, depths, mixed, pops, ends, buffered
+):  # fmt: skip
     """The gradients of x are made where `to_x`, and where it is buffered."""
-    core, memory, T, ragged, _, disturbed, _ = options
+    core, memory, T, ragged, _, disturbed, choices, _ = options
     x, W, Wh, Wo, lengths, s0, strengths0, i0, keep, noise, V, s, strengths_in, tape, links = kept
     gy, go, to_state, to_buffer, gx, to_weights = gradients
-    B, _, k, m, H, _, _, N, n_in = sizes
+    B, _, k, m, H, K, _, N, n_in, A, R = sizes
     at = places(options, sizes, chained is not None)
     n = s0.shape[2]
-    at_v = 4 if buffered is not None else 3 if memory == SUPERPOSITION else 2
-    at_y = at_v + m
+    at_y, at_v = A - K, A - K - R
     lifo = memory == STACK
     h_grad, c_grad, r_grad, s_grad, V_grad, x_grad = room.h, room.c, room.r, room.s, room.V, room.x
     D = N * (m + 1)
@@ -282,6 +279,9 @@ def backward(room, options, sizes, kept, gradients, to_x, rows, chained, depths,
             if depths is not None:
                 (notes,) = depths_of_memory(tape[p], at, sizes, block)
                 spread_cells(cells_grad, gVp, gsp, N, begin)
+            if ends is not None:
+                vectors, notes = ends_of_memory(tape[p], at, sizes, block)
+                spread_ends(V_grad, s_grad, gVp, gsp, T, lengths[p], begin)
             for lane in range(lanes):
                 q = begin + lane
                 end = min(T, lengths[p, q]) if ragged else T
@@ -308,19 +308,9 @@ def backward(room, options, sizes, kept, gradients, to_x, rows, chained, depths,
                             spread_lane(s_grad, gsp, begin, lane)
                 if rows is not None:
                     unstep(
-                        strengths,
-                        vectors,
-                        n,
-                        t,
-                        action,
-                        lifo,
-                        room.through,
-                        room.left,
-                        r_grad,
-                        s_grad,
-                        V_grad,
-                        out,
-                    )
+                        strengths, vectors, n, t, action, lifo, room.through, room.left, r_grad, s_grad,
+                        V_grad, out,
+                    )  # fmt: skip
                     copy(out, at_v, V_grad[(n + t) * m : (n + t + 1) * m])
                 if chained is not None:
                     for lane in range(lanes):
@@ -351,17 +341,34 @@ def backward(room, options, sizes, kept, gradients, to_x, rows, chained, depths,
                             unlink(s0[p], gsp, q, out[0, lane], popped, lifo)
                         for j in range(m):
                             out[at_v + j, lane] = gVp[q, slot, j]
+                if ends is not None:
+                    wait_ends(s_grad, gsp, T, t + 1, lengths[p], begin)
+                    unstep_ends(
+                        segment, room.middle, room.after, notes, vectors, n, T, t, acts, block, at_v,
+                        room.left, r_grad, s_grad, V_grad, out,
+                    )  # fmt: skip
                 if depths is not None:
                     if t == T - 1 or (t + 1) % SEGMENT == 0:
-                        replay(segment, notes, n, N, t, acts, block, at_v, m, lengths[p], begin)
+                        replay(
+                            segment, notes, n, N, t, acts, block, at_v, m, room.middle, mixed, pops,
+                            lengths[p], begin,
+                        )  # fmt: skip
                     cells_was = segment[t % SEGMENT * D : (t % SEGMENT + 1) * D]
-                    unmix(
-                        cells_was, n, N, t, action, at_v, lengths[p], begin, r_grad, cells_grad,
-                        cells_grad_was, out,
-                    )  # fmt: skip
+                    if pops is not None:
+                        unpop_and_unpush(
+                            cells_was, room.middle, n, t, action, at_v, lengths[p], begin, r_grad, cells_grad,
+                            cells_grad_was, out,
+                        )  # fmt: skip
+                        unsquash(out, action, 1)
+                        unchoose(out, action, 1, choices)
+                    if mixed is not None:
+                        unmix(
+                            cells_was, n, N, t, action, at_v, lengths[p], begin, r_grad, cells_grad,
+                            cells_grad_was, out,
+                        )  # fmt: skip
+                        unchoose(out, action, 0, choices)
                     cells_grad, cells_grad_was = cells_grad_was, cells_grad
                     unsquash(out[at_v:], action[at_v:], m)
-                    unchoose(out, action, at_v)
                 else:
                     unsquash(out, action, at_y)
                 if ragged:
@@ -442,6 +449,9 @@ def backward(room, options, sizes, kept, gradients, to_x, rows, chained, depths,
                         spread_lane(s_grad, gsp, begin, lane)
                 gather(gsp, s_grad[:n], begin)
                 gather(gVp.reshape(B, N * m), V_grad[: n * m], begin)
+            if ends is not None:
+                wait_ends(s_grad, gsp, T, 0, lengths[p], begin)
+                unspread_ends(gVp, gsp, V_grad, s_grad, n, T, begin)
             if depths is not None:
                 gather_cells(gVp, gsp, n, cells_grad, begin)
             gather(to_state.h[p], h_grad, begin)

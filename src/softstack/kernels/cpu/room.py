@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softstack.kernels.cpu.layout import LANES, SEGMENT, paths
-from softstack.kernels.kinds import GRU, LINEAR, LSTM, SUPERPOSITION
+from softstack.kernels.kinds import GRU, LINEAR, LSTM
 from softstack.kernels.tuples import Options, Sizes
 
 
@@ -15,7 +15,9 @@ class ForwardRoom(NamedTuple):
     pre: Any  # (G, LANES) what a controller squashes
     out: Any  # (A, LANES) what its heads squash
     seen: Any  # (N, LANES) how much of each cell is read
-    cells: Any  # (2 D, LANES) of a superposition stack before a step and after it, D = N (m + 1)
+    cells: Any  # (2 D, LANES) of a stack by depths before a step and after it, D = N (m + 1); or the
+    # strengths of a deque, D = N
+    middle: Any  # (D, LANES) those of a multipop stack between its pops and its push
     item: Any  # (k,)
     row: Any  # (m,)
     heads: Any  # (2, LANES) the first cells of the memory and of the input buffer, in each sequence
@@ -30,12 +32,14 @@ class ForwardRoom(NamedTuple):
 class BackwardRoom(NamedTuple):
     h: Any  # (H, LANES) gradients of the state and of what a step sees
     c: Any  # (H, LANES)
-    r: Any  # (m, LANES)
+    r: Any  # (R, LANES)
     s: Any  # (N, LANES)
     V: Any  # (N m, LANES)
     x: Any  # (k, LANES)
-    cells: Any  # (2 D, LANES) of a superposition stack after a step and before it
-    segment: Any  # (SEGMENT D, LANES) that stack itself, before as many steps
+    cells: Any  # (2 D, LANES) of a stack by depths after a step and before it
+    segment: Any  # (SEGMENT D, LANES) that stack itself, or a deque's strengths, before as many steps
+    middle: Any  # (D, LANES) and within a step
+    after: Any  # (D, LANES) a deque's strengths after it
     h_kept: Any  # of sequences that have ended
     c_kept: Any
     r_kept: Any
@@ -53,25 +57,26 @@ class BackwardRoom(NamedTuple):
 
 
 def for_forward(options: Options, sizes: Sizes, real: Any) -> ForwardRoom:
-    seen, D = memory_rows(options, sizes)
+    by_rows, by_depths, ends, pops = memory_rows(options, sizes)
     H = sizes.H if options.disturbed else 0
-    of_memory = (seen, 2 * D, 2, 2)
-    counts = (sizes.G, actions(options, sizes), *of_memory, 1, H, H, H if options.core == LSTM else 0)
-    pre, out, weights, cells, held, faults, *disturbed = rows(counts, real)
+    of_memory = (by_rows + ends, 2 * (by_depths + ends), pops, 2, 2)
+    counts = (sizes.G, sizes.A, *of_memory, 1, H, H, H if options.core == LSTM else 0)
+    pre, out, seen, cells, middle, held, faults, *disturbed = rows(counts, real)
     item, row = np.empty(sizes.k, real), np.empty(sizes.m, real)
     heads = np.empty((2, LANES), np.int64)
-    return ForwardRoom(pre, out, weights, cells, item, row, heads, held, faults, *disturbed)
+    return ForwardRoom(pre, out, seen, cells, middle, item, row, heads, held, faults, *disturbed)
 
 
 def for_backward(options: Options, sizes: Sizes, real: Any) -> BackwardRoom:
-    B, T, k, m, H, _, G, _, _ = sizes
-    (cells, D), linear = memory_rows(options, sizes), options.core == LINEAR
+    B, T, k, m, H, _, G, _, _, A, R = sizes
+    linear, (by_rows, by_depths, ends, pops) = options.core == LINEAR, memory_rows(options, sizes)
+    cells, noted = by_rows + ends, min(T, SEGMENT) * (by_depths + ends)
     steps = (T, -(-B // LANES))
     disturbed = H if options.disturbed else 0
-    counts = (actions(options, sizes), 0 if linear else G, H if options.core == GRU else 0, disturbed)
+    counts = (A, 0 if linear else G, H if options.core == GRU else 0, disturbed)
     of_steps = [math.prod(steps) * count for count in counts]
-    of_state = (H, H, m, cells, cells * m, k, 2 * D, min(T, SEGMENT) * D)
-    small = (*of_state, H, H, m, cells, cells, 1, disturbed, disturbed)
+    of_state = (H, H, R, cells, cells * m, k, 2 * by_depths, noted, pops + ends, ends)
+    small = (*of_state, H, H, R, cells, cells, 1, disturbed, disturbed)
     arrays = rows((*small, *of_steps), real)
     large = zip(arrays[len(small) :], counts, strict=True)
     outs, pres, recs, h_in = (z.reshape(*steps, n, LANES) for z, n in large)
@@ -80,10 +85,11 @@ def for_backward(options: Options, sizes: Sizes, real: Any) -> BackwardRoom:
     return BackwardRoom._make([*arrays[: len(small)], item, row, outs, pres, recs, h_in])
 
 
-def memory_rows(options: Options, sizes: Sizes) -> tuple[int, int]:
-    """How many rows a memory has that is worked by rows, and one whose cells stand for depths."""
-    by_rows, _, by_depths, _ = paths(options, sizes.N)
-    return sizes.N if by_rows else 0, sizes.N * (sizes.m + 1) if by_depths else 0
+def memory_rows(options: Options, sizes: Sizes) -> tuple[int, int, int, int]:
+    """How many rows a memory has that is worked by rows, one whose cells stand for depths, a deque, and of
+    those whose cells stand for depths a multipop stack."""
+    N, path, D = sizes.N, paths(options, sizes.N), sizes.N * (sizes.m + 1)
+    return N if path.rows else 0, D if path.depths else 0, N if path.ends else 0, D if path.pops else 0
 
 
 def rows(counts: Sequence[int], real: Any) -> list[Any]:
@@ -97,8 +103,3 @@ def rows(counts: Sequence[int], real: Any) -> list[Any]:
         arrays.append(numbers[begin:end].reshape(count, LANES))
         begin = end
     return arrays
-
-
-def actions(options: Options, sizes: Sizes) -> int:
-    said = 4 if options.buffered else 3 if options.memory == SUPERPOSITION else 2  # before v
-    return said + sizes.m + sizes.K

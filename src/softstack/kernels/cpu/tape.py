@@ -4,7 +4,7 @@ from softstack.kernels.cpu.compiling import inlined, internal
 from softstack.kernels.cpu.layout import KEPT, LANES, SEGMENT
 from softstack.kernels.cpu.layout import places as places_in_python
 from softstack.kernels.cpu.short import rows_before
-from softstack.kernels.kinds import LSTM, SUPERPOSITION
+from softstack.kernels.kinds import LSTM
 
 places = internal(places_in_python)
 
@@ -12,16 +12,15 @@ places = internal(places_in_python)
 @inlined
 def tracks(tape, at, options, sizes):
     """What a model's tape holds of every step: x, h, c, r, actions and gates."""
-    B, T, k, m, H, K, _, _, _ = sizes
+    B, T, k, _, H, _, _, _, _, A, R = sizes
     blocks = -(-B // LANES)
-    said = 4 if options.buffered else 3 if options.memory == SUPERPOSITION else 2  # before v
-    A, gates = said + m + K, KEPT[options.core] * H
+    gates = KEPT[options.core] * H
     cells = H if options.core == LSTM else 0
     return (
         tape[at.x : at.h].reshape(T, blocks, k, LANES),
         tape[at.h : at.c].reshape(T + 1, blocks, H, LANES),
         tape[at.c : at.r].reshape(T + 1, blocks, cells, LANES),
-        tape[at.r : at.acts].reshape(T + 1, blocks, m, LANES),
+        tape[at.r : at.acts].reshape(T + 1, blocks, R, LANES),
         tape[at.acts : at.gates].reshape(T, blocks, A, LANES),
         tape[at.gates : at.level].reshape(T, blocks, gates, LANES),
     )
@@ -38,9 +37,18 @@ def rows_of_memory(tape, at, sizes, block):
 
 @inlined
 def depths_of_memory(tape, at, sizes, block):
-    """A superposition stack on a model's tape: the cells of a block before every SEGMENTth step."""
+    """A stack by depths on a model's tape: the cells of a block before every SEGMENTth step."""
     blocks, rows = -(-sizes.B // LANES), sizes.N * (sizes.m + 1)
     return (tape[at.level : at.top].reshape(blocks, sizes.T // SEGMENT + 1, rows, LANES)[block],)
+
+
+@inlined
+def ends_of_memory(tape, at, sizes, block):
+    """A deque on a model's tape: the vectors of a block, and its strengths before every SEGMENTth step."""
+    blocks, N = -(-sizes.B // LANES), sizes.N
+    V = tape[at.level : at.top].reshape(blocks, N * sizes.m, LANES)
+    notes = tape[at.top : at.level_in].reshape(blocks, sizes.T // SEGMENT + 1, N, LANES)
+    return V[block], notes[block]
 
 
 @inlined

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from softstack.errors import BadInput
 from softstack.kernels.gpu.layout import geometry_size, places
-from softstack.kernels.kinds import MEMORIES
+from softstack.kernels.kinds import UNBUFFERED
 from softstack.kernels.tuples import Gradients, Inputs, Kept, Options, Outputs, Sizes, Steps
 
 DEVICE = "cuda"
@@ -64,8 +64,9 @@ def scan_step(
 def rnn_forward(options: Options, sizes: Sizes, inputs: Inputs, outputs: Outputs) -> None:
     from softstack.kernels.gpu import rnn
 
-    if options.memory not in MEMORIES.values():
-        raise BadInput("a superposition stack has no kernel on a GPU: use backend='auto' or 'reference'")
+    for name, kind in UNBUFFERED.items():
+        if options.memory == kind:
+            raise BadInput(f"the memory {name!r} has no kernel on a GPU: use backend='auto' or 'reference'")
     rnn.forward(options, sizes, inputs, outputs)
 
 

@@ -18,8 +18,8 @@ def geometry_size(N: int) -> int:
 
 def places(options: Options, sizes: Sizes) -> tuple[list[int], int]:
     """Where on a sequence's tape its parts begin, and the end; and how many links it has."""
-    core, memory, _, _, buffered, _, _ = options
-    _, T, _, m, H, _, G, N, n_in = sizes
+    core, memory, _, _, buffered, *_ = options
+    _, T, _, m, H, _, G, N, n_in, *_ = sizes
     chained = memory != NONE
     parts = (
         T * G,

@@ -73,12 +73,11 @@ def room(like, P, B, T, width, by_step, zeroed, dtype):
 
 
 def forward(options, sizes, inputs, outputs):
-    core, memory, _, ragged, buffered, disturbed, _ = options
+    core, memory, _, ragged, buffered, disturbed, *_ = options
     x, weights, start, before, disturbance, lengths = inputs
     y, o, final, buffer, tape, links = outputs
     W, b, _, _, Wo, bo = weights
-    P, (B, T, k, m, H, K, G, N, n_in) = x.shape[0], sizes
-    A = (4 if buffered else 2) + m + K
+    P, (B, T, k, m, H, K, G, N, n_in, A, _) = x.shape[0], sizes
     at, chains = places(options, sizes)
     if ragged:
         for tensor in (tape, o, *((final.V[:, :, N - T :],) if memory != NONE else ())):
@@ -120,11 +119,11 @@ def forward(options, sizes, inputs, outputs):
 
 
 def backward(options, sizes, kept, gradients, to_x, from_strengths):
-    core, memory, _, ragged, buffered, disturbed, _ = options
+    core, memory, _, ragged, buffered, disturbed, *_ = options
     x, W, Wh, Wo, lengths, s0, strengths0, i0, keep, noise, V, s, strengths, tape, links = kept
     gy, go, state, buffer, gx, to_weights = gradients
-    P, (B, T, k, m, H, K, G, N, n_in) = x.shape[0], sizes
-    A, linear = (4 if buffered else 2) + m + K, core == LINEAR
+    P, (B, T, k, m, H, K, G, N, n_in, A, _) = x.shape[0], sizes
+    linear = core == LINEAR
     at, chains = places(options, sizes)
     alone = on_chip(core, m, H, x.dtype)
     by_step = not alone

@@ -134,7 +134,7 @@ def of_backward(m, R, team, dtype):
 
 def forward(options, inputs, outputs, at, parts):
     """All steps; x's projection is on the tape. `parts` are the tape's, by step."""
-    core, memory, T, ragged, _, _, _ = options
+    core, memory, T, ragged, *_ = options
     x, (W, b, Wh, bn, Wo, bo), start, _, (keep, noise), lengths = inputs
     _, _, final, _, tape, links = outputs
     xs, hs, cs, rs = parts
@@ -184,7 +184,7 @@ def at_end(by_step, ends):
 def backward(options, kept, state, to_f, gout, gpre, at):
     """All steps, from the last: gout and gpre are filled, and the gradients of the final state become those
     of the first."""
-    core, memory, _, _, _, _, _ = options
+    core, memory, *_ = options
     x, W, Wh, Wo, lengths, s0, _, _, keep, noise, V, _, _, tape, links = kept
     gh, gc, gr, gV, gs = state
     (P, B, T, A), (N, m), H, R, k = gout.shape, V.shape[2:], gh.shape[2], gpre.shape[3], x.shape[3]

@@ -3,7 +3,7 @@
 The same to rounding: tests hold it to that. It covers the fields of a Condition in KNOWN and the losses in
 PER_STEP. Where a condition asks for anything else `why_not` says so, and the definition is used.
 
-    P trials   B strings in a batch   T steps   K letters   m memory width   H hidden
+    P trials   B strings in a batch   T steps   K letters   R read from the memory   H hidden
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from softstack import fit
-from softstack.kernels.kinds import DEPTHS, MEMORIES
+from softstack.kernels.kinds import ENDS, MEMORIES, UNBUFFERED
 from softstack.lab.training import noise
 from softstack.lab.training.conditions import Condition, StepsPerSymbol
 from softstack.lab.training.population import Population
@@ -148,17 +148,17 @@ class Recurrence:
         from softstack.kernels.cpu import room
         from softstack.kernels.tuples import Buffer, Disturbance, Gradients, Inputs, Options, State, Weights
 
-        buffered, m = condition.buffered, condition.memory_size
+        buffered, R = condition.buffered, memory.width
         H = 0 if condition.controller == "linear" else condition.hidden_size
         A = sum(head.size for head in memory.heads.values()) + (2 if buffered else 0) + K
         G = {"linear": A, "rnn": H, "gru": 3 * H, "lstm": 4 * H}[condition.controller]
         steps = StepsPerSymbol(condition.steps_per_symbol)(T) if buffered else T
-        core, kind = rnn.CORES[condition.controller], (MEMORIES | DEPTHS)[fit.memory_name(memory)]
-        depth = getattr(memory, "depth", None) or 0
+        core, kind = rnn.CORES[condition.controller], (MEMORIES | UNBUFFERED)[fit.memory_name(memory)]
+        choices, depth = fit.choices(memory.heads), getattr(memory, "depth", None) or 0
         disturbed = bool(H and (condition.state_reset or condition.hidden_noise))
         self.compiled, self.options = (
             compiled,
-            Options(core, kind, steps, False, buffered, disturbed, depth),
+            Options(core, kind, steps, False, buffered, disturbed, choices, depth),
         )
 
         def zeros(*shape: int) -> Tensor:
@@ -168,9 +168,9 @@ class Recurrence:
         inputs = Inputs(
             zeros(P, B, T, K),
             Weights(
-                *(zeros(P, *size) for size in ((G, K + m), (G,), (G, H), (H,), (A, H), (A if H else 0,)))
+                *(zeros(P, *size) for size in ((G, K + R), (G,), (G, H), (H,), (A, H), (A if H else 0,)))
             ),
-            State(*(zeros(P, B, *size) for size in ((H,), (cells,), (m,), (0, m), (0,)))),
+            State(*(zeros(P, B, *size) for size in ((H,), (cells,), (R,), (0, R // ENDS[kind]), (0,)))),
             Buffer(zeros(P, B, T if buffered else 0).fill_(1), zeros(P, B)),
             Disturbance(zeros(P, B, steps if disturbed else 0), zeros(P, B, steps if disturbed else 0, H)),
             torch.full((P, B), steps),
