@@ -64,11 +64,19 @@ class Panel {
     this.heat.begin(run, symbols);
     if (this.buffer) this.buffer.begin(run, this.ends, this.node.clientWidth);
     this.tape.begin(start, this.says, this.ends);
-    this.left.textContent =
-      example.left === null
-        ? ""
-        : `The string leaves the task's language at symbol ${example.left + 1}, ` +
-          `${spelled(example.input[example.left])}: nothing is scored from there on.`;
+    set(this.left, this.remark(), example.known ? "left" : "left soft");
+  }
+
+  // What there is to say of the targets, as lab/tasks has it. Of a trace that was recorded elsewhere there are none.
+  remark() {
+    const { input, left, known } = this.example;
+    if (!known && this.task.inputs.length)
+      return "The targets of this string are not known: nothing is scored.";
+    if (left === null) return "";
+    return (
+      `The string leaves the task's language at symbol ${left + 1}, ` +
+      `${spelled(input[left])}: nothing is scored from there on.`
+    );
   }
 
   // The page has another width now.

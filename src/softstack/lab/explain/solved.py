@@ -248,9 +248,8 @@ def verdict(rows: Sequence[Line]) -> str:
     if not alone:
         return f"{said}."
     solved = [row for row in alone if median(trial["test"] for trial in row["trials"]) >= SOLVED]
-    return (
-        f"{said}. Without a stack the same recipe solves {len(solved)} of {len(alone)} tasks"
-        + (f": {' and '.join(names.task(row['task']) for row in solved)}." if solved else ".")
+    return f"{said}. Without a stack the same recipe solves {len(solved)} of {len(alone)} tasks" + (
+        f": {' and '.join(names.task(row['task']) for row in solved)}." if solved else "."
     )
 
 
