@@ -118,14 +118,20 @@ function start(data) {
       if (symbols.length > LONGEST)
         throw new Error(`${symbols.length} symbols are too many for a page: ${LONGEST} at most.`);
       const starts = page.panels.map(({ network, task }) => started(network, task, symbols));
-      find("error").textContent = "";
-      find("input").removeAttribute("aria-invalid");
+      complain("");
       return starts;
     } catch (error) {
-      find("error").textContent = error.message;
-      find("input").setAttribute("aria-invalid", "true");
+      complain(error.message);
       return null;
     }
+  }
+
+  // What is wrong with what was typed: what is shown is then of another string, and stands back.
+  function complain(sentence) {
+    find("error").textContent = sentence;
+    find("panels").classList.toggle("stale", sentence !== "");
+    if (sentence) find("input").setAttribute("aria-invalid", "true");
+    else find("input").removeAttribute("aria-invalid");
   }
 
   function go(t) {

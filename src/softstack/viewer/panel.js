@@ -21,13 +21,21 @@ class Panel {
     this.verdict = el("p", { class: "verdict" });
     this.words = el("p", { class: "words", "aria-live": "polite" });
     this.left = el("p", { class: "left", role: "status" });
-    const output = el(
-      "div",
-      { class: "card output" },
-      el("h3", {}, network.buffered ? "Output of this step" : "Output"),
-      el("div", { class: "distribution" }, ...distribution),
-      this.verdict,
-    );
+    const output = this.bars.length
+      ? el(
+          "div",
+          { class: "card output" },
+          el("h3", {}, network.buffered ? "Output of this step" : "Output"),
+          el("div", { class: "distribution" }, ...distribution),
+          this.verdict,
+        )
+      : null; // of a cell that hands its features on
+    const kinds = {
+      alone: !this.machine,
+      wordy: task.alphabet.some((symbol) => symbol.length > 4),
+      silent: !output,
+      tall: this.bars.length > 12,
+    };
     this.node = el(
       "section",
       { class: "panel", "aria-label": network.title },
@@ -37,9 +45,7 @@ class Panel {
       this.left,
       el(
         "div",
-        {
-          class: `machine ${this.machine ? "" : "alone"} ${task.alphabet.some((s) => s.length > 4) ? "wordy" : ""}`,
-        },
+        { class: ["machine", ...Object.keys(kinds).filter((kind) => kinds[kind])].join(" ") },
         this.controller.node,
         this.memory.node,
         output,
@@ -107,6 +113,7 @@ class Panel {
   }
 
   showOutput(t) {
+    if (!this.bars.length) return;
     const names = this.task.alphabet,
       p = softmax(this.run.y[t]),
       best = largest(p),
@@ -147,14 +154,14 @@ class Panel {
         : task.alphabet[best] === target
           ? ", right"
           : `, wrong, the target is ${spelled(target)}`;
-    const { name } = network.memory,
-      held = name === "none" ? "" : `The ${name} ${cellsHeld(run.held(t))}.`;
+    const { memory } = network,
+      held = hasNone(memory) ? "" : `The ${memory.name} ${cellsHeld(run.held(t))}.`;
     return [
       `Step ${t + 1} of ${run.steps}.`,
       `Input ${spelled(this.fed[this.tape.head(t)])}.`,
       headsSaid(network, run, t),
       held,
-      `Says ${spelled(task.alphabet[best])} (${percent(p[best])})${verdict}.`,
+      this.bars.length ? `Says ${spelled(task.alphabet[best])} (${percent(p[best])})${verdict}.` : "",
     ]
       .filter(Boolean)
       .join(" ");
