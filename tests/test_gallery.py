@@ -214,6 +214,8 @@ def test_an_exhibit_is_chosen_read_and_broken(browser, file, width):
         "Reversal", "XOR", "Delayed XOR", "Parenthesis", "Formula", "Agreement"
     ]  # fmt: skip
     assert page.locator("#panels .panel").count() == 1
+    if width == 1280:  # a network is seen at once
+        assert page.locator(".tape").bounding_box()["y"] < 600
     page.click(".shelf:has-text('Delayed XOR') button")
     exhibit = LISTED["delayed-xor-linear"]
     assert exhibit.look in page.inner_text("#exhibit")

@@ -34,7 +34,7 @@ class Panel {
       alone: !this.machine,
       wordy: task.alphabet.some((symbol) => symbol.length > 4),
       silent: !output,
-      tall: this.bars.length > 12,
+      tall: this.bars.length > 8,
     };
     this.node = el(
       "section",
