@@ -67,7 +67,7 @@ def task_of(name):
 
 def test_a_typed_string_that_leaves_the_grammar_is_not_scored_from_there_on():
     task = tasks.find(task_of("nested"))
-    example, left = tasks.typed(task, tuple("aabab"))
+    example, left, _ = tasks.typed(task, tuple("aabab"))
     assert (example.target, left) == (("a", "b", None, None, None), 3)  # where b alone could come, a came
     assert tasks.typed(task, tuple("aab")).left is None  # a beginning of aabb
     assert tasks.typed(task, tuple("ba")).sentence == (

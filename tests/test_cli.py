@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from softstack.errors import install
 from softstack.lab.runs import store
 from softstack.lab.training.conditions import TABLE_1, Condition
 from softstack_command import app
+from softstack_command.advice import INSTALL
 
 SMALL = ["--train-size", "20", "--dev-size", "5", "--test-size", "5", "--max-epochs", "1"]
 
@@ -192,11 +194,11 @@ def test_figures_are_drawn(softstack, monkeypatch):
         (["train", "reverse"], "unknown task 'reverse': did you mean 'reversal'?"),
         (["train", "xor", "--controller", "lstn"], "unknown controller 'lstn': did you mean 'lstm'?"),
         (["train", "xor", "--hiden-size", "3"], "Did you mean --hidden-size?"),
-        (["train", "xor", "--hidden-size", "many"], "many"),
+        (["train", "xor", "--hidden-size", "many"], "'many' is not a whole number"),
         (["train", "xor", "--hidden-size", "0"], "hidden_size must be at least 1; got 0"),
         (["train", "xor", "--seed", "-1"], "--seed must lie between 0 and"),
         (["train", "xor", "--trials", "0"], "--trials must be at least 1; got 0"),
-        (["train", "xor", "--hidden-size", "3.5"], "3.5"),
+        (["train", "xor", "--hidden-size", "3.5"], "'3.5' is not a whole number"),
         (["sample", "xor", "--seed", "-1"], "--seed must lie between 0 and"),
         (["table", "--rows"], "--rows"),
         (["table", "--engine", "tcp://nowhere", "--rows", "1"], "no dask scheduler answers at tcp://nowhere"),
@@ -207,6 +209,12 @@ def test_figures_are_drawn(softstack, monkeypatch):
             ["train", "--config", "typo.toml"],
             "unknown key in typo.toml, 'learning_rat': did you mean 'learning_rate'?",
         ),
+        (["train", "--config", "trials.toml"], "trials.toml cannot have it: give --trials instead"),
+        (
+            ["train", "--config", "data.toml"],
+            "data in data.toml is a part of its task: write task = {data =",
+        ),
+        (["sweep", "typo.toml"], "typo.toml has task outside of a table: put it under a line [condition]"),
         (["tran", "xor"], 'Did you mean "train"?'),
         (["sample", "xor", "-n", "0"], "-n must be at least 1; got 0"),
         (["sample", "xor", "--split", "valid"], "valid"),
@@ -227,6 +235,8 @@ def test_refusals(softstack, arguments, sentence):
     Path("bad.toml").write_text("task =")
     Path("typo.toml").write_text('task = "xor"\nlearning_rat = 0.1\n')
     Path("kinds.toml").write_text("task = 3\n")
+    Path("trials.toml").write_text('task = "xor"\ntrials = 3\n')
+    Path("data.toml").write_text('data = "train.tsv"\n')
     before = sorted(Path().rglob("*"))
     refused(softstack(*arguments), sentence)
     assert [p for p in sorted(Path().rglob("*")) if p.is_file()] == [p for p in before if p.is_file()]
@@ -320,14 +330,16 @@ def test_a_page_of_help_is_the_whole_docstring(softstack):
 @pytest.mark.parametrize(
     ("missing", "arguments", "sentence"),
     [
-        ("cyclopts", ["--help"], "softstack: the command needs cyclopts: pip install 'softstack[lab]'"),
-        ("tomli_w", ["runs"], "softstack: this command needs tomli_w: pip install 'softstack[lab]'"),
+        ("cyclopts", ["--help"], "the command needs cyclopts"),
+        ("tomli_w", ["runs"], "this command needs tomli_w"),
     ],
 )
 def test_without_the_laboratory_a_sentence_says_how_to_get_it(missing, arguments, sentence):
     code = f"import sys; sys.modules[{missing!r}] = None; import softstack_command as c; c.main({arguments})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr.strip()) == (2, "", sentence)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"softstack: {sentence}: {INSTALL}\n"
+    assert install("lab") == INSTALL
 
 
 def test_an_empty_word_and_two_dashes_reach_the_command(softstack, trained):

@@ -36,6 +36,8 @@ def test_columns_are_the_heads_with_their_labels():
         ("act", "choice", "act", ("push", "pop", "no-op")),
         ("v", "vector", "pushed vector", ("1",)),
     ]
+    assert drawn(ss.NoMemory(2)) == []  # what it is told has no effect
+    assert [name for name, *_ in drawn(ss.NoMemory(2), buffered=True)] == ["i", "o"]
 
 
 @pytest.mark.parametrize(

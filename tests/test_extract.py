@@ -1,7 +1,9 @@
 """From networks back to machines: groups, tables and merging by hand, and compiled networks given back."""
 
 import json
+import re
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,9 +22,10 @@ from softstack.formal.minimal import minimised
 from softstack.formal.parts import machine_in_parts
 from softstack.formal.transducer import Rule, Transducer
 from softstack.lab import tasks
+from softstack.lab.explain import extract as extraction
 from softstack.lab.explain.compiled import compile_task
 from softstack.lab.explain.extract import extract
-from softstack.lab.explain.fidelity import Share, compared, measured, outputs, said_by
+from softstack.lab.explain.fidelity import Score, Share, compared, measured, outputs, said_by
 from softstack.lab.reports.gallery import EXHIBITS
 from softstack.lab.runs import store
 from softstack.lab.tasks.data import Example
@@ -456,6 +459,18 @@ def test_the_command_writes_the_machine(tmp_path, capsys):
     assert found["machine"] == str(back)
     assert difference(back, MACHINES["parenthesis"], 8) is None
     assert (tmp_path / run_dir / "extracted.svg").read_text().startswith("<svg")
+
+
+def test_a_machine_that_explains_short_strings_and_not_long_ones():
+    """The sentence keeps the two apart."""
+    shares = {1: Share(50, 50), 2: Share(50, 50), 10: Share(0, 40)}
+    scores = [Score(factor, share, share, share) for factor, share in shares.items()]
+    best = SimpleNamespace(machine=MACHINES["xor"])
+    said = extraction._sentence(best, None, True, scores, None, 300)
+    explained, sure, longer = re.split(r"(?<=[.]) (?=[AO])", said)
+    assert "explains the network" in explained and "10x" not in explained and "300 new strings" in sure
+    assert longer.startswith("On longer strings the two differ: they say the same to 0.0% [")
+    assert "differ" not in extraction._sentence(best, None, True, scores[:2], None, 300)
 
 
 def test_a_stack_that_is_not_read_is_left_out():

@@ -185,6 +185,10 @@ def test_str_quotes_what_needs_it():
     [
         ("", "the text has no rules: write at least one, such as S -> a S | a"),
         ("S -> a\nT : b", "line 2 is 'T : b': write a rule as NAME -> symbols | symbols"),
+        (
+            "% nested\nS -> a",
+            "line 1 is '% nested': write a rule as NAME -> symbols | symbols. A comment begins with #",
+        ),
         ("S T -> a", "line 1 is 'S T -> a': write a rule as NAME -> symbols | symbols"),
         ("'S' -> a", "line 1 is \"'S' -> a\": write a rule as NAME -> symbols | symbols"),
         ("-> a", "line 1 is '-> a': write a rule as NAME -> symbols | symbols"),

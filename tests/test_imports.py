@@ -97,7 +97,7 @@ def test_every_module_is_looked_at():
     inside = [module for module in FILES if module.split(".")[0] == "softstack"]
     assert {part(module) for module in inside} == set(PARTS)
     assert {room(module) for module in inside if part(module) == "lab"} == {*ROOMS, ""}
-    command = {"", ".app", ".forks", ".interrupts"}
+    command = {"", ".advice", ".app", ".forks", ".interrupts"}
     assert set(FILES) - set(inside) == {f"softstack_command{name}" for name in command}
     named = {found.imported for found in imports() if found.imported.startswith("softstack")}
     assert named <= set(FILES)  # those in strings too

@@ -14,6 +14,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import softstack as ss
+from softstack_command.advice import INSTALL
 
 ROOT = Path(__file__).parent.parent
 DATA = (
@@ -129,4 +130,4 @@ def test_the_command_says_what_it_needs_where_the_laboratory_is_missing(fresh, t
     for arguments in ([], ["--help"], ["train", "reversal"]):
         done = run(fresh, fresh.parent / "softstack", *arguments, folder=tmp_path)
         assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr == "softstack: the command needs cyclopts: pip install 'softstack[lab]'\n"
+        assert done.stderr == f"softstack: the command needs cyclopts: {INSTALL}\n"

@@ -230,6 +230,22 @@ def test_it_fits_any_width(opened, width, scheme):
         assert page.locator("#after .stack").is_visible()
 
 
+def test_a_queue_has_the_words_of_a_queue(opened):
+    """And cells are as wide before a step as after it."""
+    page = opened("memory=queue&size=3&steps=0,0.8,1,0,0;0.1,0.5,0,1,0&step=2", reduced_motion="reduce")
+    assert text(page, "h1") == ["A queue in your hands"] and "queue" in page.title()
+    assert text(page, ".knob label")[:2] == ["dequeue u", "enqueue d"]
+    assert text(page, "#sequence th")[1:4] == ["dequeue u", "enqueue d", "enqueued v"]
+    said = "Step 2: dequeues 0.1, enqueues 0.5, then holds 1.2 and reads (0.7, 0.3, 0)."
+    assert text(page, "#words") == [said]
+    assert not re.search(r"\b(pop|push)", page.inner_text("main") + page.inner_text("#top"), re.IGNORECASE)
+    widths = {cell.bounding_box()["width"] for cell in page.locator("#picture .cell i").all()}
+    assert len(widths) == 1
+    page.keyboard.press("s")
+    assert text(page, ".knob label")[:2] == ["pop u", "push d"]
+    assert text(page, "h1") == ["A stack in your hands"]
+
+
 def test_every_control_has_a_name(opened):
     page = opened(EXAMPLE)
     for control in page.locator("button, select, input").all():

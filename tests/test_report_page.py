@@ -31,7 +31,7 @@ def drawn(row, paper, **kind):
     def accuracy(x):
         return 40 + (float(x) - marks[40]) / per
 
-    circles = re.findall(r'<circle class="dot" cx="([\d.]+)%" cy="([\d.]+)"[^>]*><title>(.*?)</title>', svg)
+    circles = re.findall(r'<circle class="dot" cx="([\d.]+)%" cy="([\d.]+)"[^>]*><title>([^<]*)</title>', svg)
     ends = r'<line class="hit" x1="([\d.]+)%" x2="([\d.]+)%"'
     ranges = re.findall(rf'<g class="range (\w+)"><title>(.*?)</title>{ends}', svg)
     medians = re.findall(r'class="median" x1="([\d.]+)%"', svg)
@@ -59,6 +59,10 @@ def test_dots_that_would_hide_each_other_stand_one_above_the_other():
     assert len(set(heights)) == 10
     assert max(heights) <= dots.BAND - dots.RADIUS and min(heights) >= dots.RADIUS
     assert len({y for x, y, _ in circles if x < 99}) == 1
+    assert {said.count("seed") for x, _, said in circles if x > 99} == {10}  # none can be pointed at alone
+    assert {said.count("seed") for x, _, said in circles if x < 99} == {1}
+    lane = dots.Lane("", [dots.Trial("a", 100.0)] * 10 + [dots.Trial("b", 60.0)] * 3, [])
+    assert re.findall(r'<text class="count".*?>(\d+)</text>', dots.axis(lane, "dev", 40.0)) == ["10"]
 
 
 @pytest.mark.parametrize(

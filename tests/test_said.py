@@ -89,6 +89,12 @@ def test_extract_names_its_files_and_whose_accuracy_it_is(softstack):
     assert all(Path(file).is_file() for file in written)
 
 
+def test_a_rule_in_the_help_is_on_one_line(softstack, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for command in ("compile", "draw"):
+        assert "q -> r   x : y , s -> t" in softstack(command, "--help")[1]
+
+
 def test_the_sweep_in_the_help_is_valid_at_80_columns(softstack, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     code, out, _ = softstack("sweep", "--help")

@@ -62,6 +62,8 @@ def told(trace, t):
         if isinstance(head, ss.Choice) and (p := trace.instructions[name][1, t]) is not None
     ]
     words = ", ".join(strengths + choices)
+    if trace.memory.name == "none":  # nobody obeys it
+        return ""
     words = re.sub(r"^u (.*), d ", r"Pops \1, pushes ", words)
     return f" {re.sub(r'^d ', 'Pushes ', words)}." if words else ""
 
@@ -94,6 +96,31 @@ def test_each_step_of_a_trace_is_shown(browser, tmp_path, memory, later):
         page.keyboard.press("ArrowRight")
     page.close()
     assert not errors
+
+
+@needs_chromium
+def test_features_are_not_taken_for_symbols(browser, tmp_path):
+    """Without an output_size nothing is said, and the floor of the stack is in the frame."""
+    torch.manual_seed(0)
+    _, _, trace = ss.StackRNN(3, hidden_size=16, memory_size=2)(torch.randn(2, 6, 3), return_trace=True)
+    shown = ss.show(trace, ["apple", *"bcdef"])
+    shown.save(tmp_path / "page.html")
+    page = browser.new_page(viewport={"width": 1000, "height": shown.height})
+    page.goto((tmp_path / "page.html").as_uri())
+    page.wait_for_function("softstack && softstack.page.panels[0].run")
+    assert page.locator(".output").count() == 0 and "%" not in page.inner_text("#panels")
+    assert page.locator(".tape th").all_inner_texts() == ["input"]
+    said = page.inner_text(".words")
+    assert "Says" not in said and said.startswith("Step 1 of 6. Input apple.")
+    assert page.locator(".group > span").all_inner_texts()[-1].startswith("input")
+    box = page.locator(".stack").bounding_box()
+    assert box["y"] + box["height"] < shown.height
+    page.keyboard.press("End")
+    assert page.inner_text(".words").startswith("Step 6 of 6.")
+    page.close()
+    data = page_data(ss.show(trace, outputs=list("abcdefghijklmnop")).text)
+    assert data["tasks"]["0"]["alphabet"] == list("abcdefghijklmnop")
+    assert page_data(ss.show(traced()[0]).text)["tasks"]["0"]["alphabet"] == ["1", "2", "3"]
 
 
 def test_a_buffered_trace_shows_what_it_took_and_gave():

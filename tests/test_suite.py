@@ -176,7 +176,10 @@ def test_the_report_has_medians_and_counts():
         ["stack", "60.0 / 60.0", "100.0 / 100.0"],
         ["queue", "50.0 / 50.0", ""],
     ]
-    assert suite.verdict(ROWS).endswith("or better: stack 1 of 2, queue 0 of 1.")
+    assert suite.verdict(ROWS).endswith("Tasks solved: stack 1 of 2, queue 0 of 1.")
+    assert suite.counting(ROWS) == ""
+    mixed = [*ROWS, row("anbn", "stack", "lstm", "plain", [0.5])]
+    assert suite.counting(mixed) == "aⁿbⁿ is scored by whole strings, the others by symbols."
     assert (suite.measure("anbn"), suite.measure("reversal")) == ("whole", "right")
     counted = row("anbn", "none", "rnn", "plain", [0.996, 0.998, 0.998])
     assert suite.line(counted)[4:9] == ["49.9"] * 4 + ["0 of 3"]  # half of the strings: not solved
@@ -236,6 +239,33 @@ def test_the_page_sorts_and_filters(browser, tmp_path):
     assert (column(0), column(1)) == (["Reversal"] * 2, ["stack"] * 2)
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
     assert errors == []
+    page.close()
+
+
+@needs_chromium
+def test_headings_stand_over_their_columns_and_numbers_are_the_terminals(browser, tmp_path):
+    halves = [
+        row("reversal", "stack", "lstm", "plain", [0.482, 0.483]),
+        *ROWS,
+    ]  # 48.25 can be rounded both ways
+    (tmp_path / "suite.html").write_text(suite_page.page(halves, META))
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.goto((tmp_path / "suite.html").as_uri())
+    for width in (390, 700, 1280):
+        page.set_viewport_size({"width": width, "height": 800})
+        for table, first in ((".matrix", 1), (".sortable", 4)):
+            places = page.evaluate(
+                """(table) => {
+                  const left = (node) => node.getBoundingClientRect().left;
+                  const heads = [...document.querySelectorAll(`${table} thead th`)];
+                  return heads.map((head) => [left(head.firstChild), left(head), head.offsetWidth]);
+                }""",
+                table,
+            )
+            for text, cell, wide in places[first:]:
+                assert cell - 1 <= text <= cell + min(wide / 2, 12), (width, table)
+    shown = page.locator(".sortable tbody tr").first.locator("td").all_inner_texts()
+    assert shown[4:8] == suite.line(halves[0])[4:8]
     page.close()
 
 
@@ -299,6 +329,6 @@ def test_the_trial_of_the_lowest_dev_loss_counts():
     rounded = claimed("strings", 1.0, [0.0], [0.1], rounded=True)
     assert published.chosen(rounded) == 1.0
     said = published.verdict([share, nats, rounded])
-    assert said.startswith("2 of 2 published figures are reached")  # `share` and `rounded` are one figure
+    assert said.startswith("Of 2 figures that other papers report, 2 are")  # `share` and `rounded` are one
     assert published.verdict([share]).endswith("Not reached: A 2015, strings 1.0.")
     assert "0.010 nats" in published.section([nats]) and "0.010 nats" in published.markdown([nats])

@@ -418,6 +418,7 @@ def test_states_may_be_named_like_headers() -> None:
         ("start q\nq -> q   0 : 1 ,", "line 2, .* cannot be understood"),
         ("start q\nq -> q   0 : , ε -> a", "line 2, .* cannot be understood"),
         ("start q\nstop q", "line 2, .* cannot be understood"),
+        ("# reverses\nstart q", "line 1, .* A comment begins with %, since # can be a symbol"),
         ("start q\nq -> q   '' : 1", "line 2, .* quote that is empty or not closed"),
         ("start q\nq -> q   'a : 1", "line 2, .* quote that is empty or not closed"),
         ("start q\nq -> q   0 : 1 ε", "the rule `q -> q   0 : 1 ε` has ε"),

@@ -69,6 +69,34 @@ def test_the_heat_map_has_a_number_and_a_symbol_over_each_step(opened, untrained
         assert [n for n in shown if n % apart == 0] == [n for n in range(1, 12) if n % apart == 0]
 
 
+def test_words_over_a_long_heat_map_stay_and_scroll(opened, untrained):
+    words = ["the", "lobsters", "that", "the", "lobster", "in", "the", "lobsters", "has", "devoured", "have"]
+    page = opened([untrained(Condition("agreement", "linear", "stack"))], width=390)
+    page.fill("#input", " ".join(words * 4))
+    top, numbers = page.evaluate("[softstack.page.panels[0].heat.size.top, HEAT.numbers]")
+    assert inked(page, numbers, top - 2) == [True] * 44
+    assert "of 44: scroll for the others" in page.inner_text(".scrolls")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_what_a_network_without_a_memory_says_to_it_is_not_shown(opened, untrained):
+    """Nobody obeys it. With buffers there are those."""
+    page = opened([untrained(Condition("reversal", "lstm", "none"))], "#input=1+0")
+    assert page.locator(".gauge, .swatch, .stack").count() == 0
+    assert page.inner_text(".memory .caption") == "Nothing is pushed, popped or read."
+    assert page.inner_text(".words").startswith("Step 1 of 4. Input 1. Says ")
+    assert page.locator(".group > span").all_inner_texts() == ["input", "output"]
+    page = opened([untrained(Condition("xor", "linear", "none", buffered=True, steps_per_symbol=2))])
+    assert page.locator(".gauge > span:first-child").all_inner_texts() == ["take", "give"]
+
+
+def test_a_stack_that_holds_little_takes_little_room(opened, reverser):
+    page = opened([reverser], "#input=1", width=390)
+    low = page.locator(".stack").bounding_box()["height"]
+    page.fill("#input", "1 0 0 1 1 1 0 1")
+    assert low < 120 < page.locator(".stack").bounding_box()["height"] <= 264
+
+
 def test_a_heat_map_that_does_not_fit_says_that_it_scrolls(opened, reverser):
     page = opened([reverser], "#input=" + "+".join("1101" * 30), width=390)
     sign = page.inner_text(".scrolls")

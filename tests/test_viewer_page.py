@@ -105,8 +105,12 @@ def test_what_cannot_be_run_is_said_and_nothing_is_lost(opened, reverser):
     page.fill("#input", "1 0 2")
     assert "not made of this task's symbols: 0 1 #" in page.inner_text("#error")
     assert row(page, "input") == list("10##")
+    opacity = "getComputedStyle(document.getElementById('panels')).opacity"
+    assert float(page.evaluate(opacity)) < 0.5  # it is not what was typed
+    message, bar = (page.locator(part).bounding_box() for part in ("#error", "#transport"))
+    assert message["y"] + message["height"] + 8 <= bar["y"]
     page.fill("#input", "1 0 1")
-    assert page.inner_text("#error") == ""
+    assert page.inner_text("#error") == "" and page.evaluate(opacity) == "1"
     assert row(page, "input") == list("101###")
 
 

@@ -1,10 +1,12 @@
 """Make the networks of `softstack gallery`: src/softstack/lab/reports/exhibits.
 
     python tools/make_gallery.py [RUNS]
+    python tools/make_gallery.py --inputs    # the networks stay
 
 Under RUNS, runs/gallery if not given, may be trials that `softstack table` and `solve` have trained. What is
 missing is trained there. For each network it looks for an input that it gets right, and for a short one that
-breaks it: strings of the task of more and more symbols, patterns and some that are drawn at random.
+breaks it: strings of the task of more and more symbols, patterns and some that are drawn at random. What the
+texts in gallery.py say of a network is held to it by tests/test_gallery.py.
 """
 
 import itertools
@@ -59,8 +61,14 @@ def words(task: Any, length: int, rng: np.random.Generator) -> list[tuple[str, .
     if free and len(symbols) ** length <= EXHAUSTIVE:
         return list(itertools.product(symbols, repeat=length))
     found = patterns(symbols, length) if free else nests(length) if task.name == "parenthesis" else ()
-    drawn = (task.of_length(rng, 2 * length if task.name == "reversal" else length) for _ in range(DRAWN))
+    drawn = (random_word(task, length, rng) for _ in range(DRAWN))
     return [word for word in dict.fromkeys(itertools.chain(found, drawn)) if len(word) <= length]
+
+
+def random_word(task: Any, length: int, rng: np.random.Generator) -> tuple[str, ...]:
+    """A string of this many symbols, or of one less where the task has none: formulas are odd."""
+    word: tuple[str, ...] = task.of_length(rng, 2 * length if task.name == "reversal" else length)
+    return word if len(word) <= length else task.of_length(rng, length - 1)
 
 
 def patterns(symbols: list[str], length: int) -> Iterator[tuple[str, ...]]:
@@ -77,8 +85,15 @@ def nests(length: int) -> Iterator[tuple[str, ...]]:
     half = max(1, length // 2)
     for kinds in (("()",), ("[]",), ("()", "[]")):
         pairs = list(itertools.islice(itertools.cycle(kinds), half))
-        yield (*(a for a, _ in pairs), *(b for _, b in reversed(pairs)))
+        yield nest(pairs)
         yield tuple("".join(pairs))
+    rng = np.random.default_rng(length)
+    for _ in range(DRAWN // 10):
+        yield nest([("()", "[]")[kind] for kind in rng.integers(2, size=half)])
+
+
+def nest(pairs: list[str]) -> tuple[str, ...]:
+    return (*(a for a, _ in pairs), *(b for _, b in reversed(pairs)))
 
 
 @torch.no_grad()
@@ -109,18 +124,23 @@ def inputs(path: Path, exhibit: Exhibit) -> dict[str, str]:
     raise SystemExit(f"nothing was found that breaks {exhibit.name}")
 
 
-def main() -> None:
-    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path("runs/gallery")
+def make_all(root: Path) -> None:
+    """The run directories of all exhibits, in place of those that are there."""
     places = {exhibit.name: made(root, exhibit) for exhibit in LISTED}
     shutil.rmtree(EXHIBITS, ignore_errors=True)
-    EXHIBITS.mkdir()
-    found = {}
     for exhibit in LISTED:
         folder = EXHIBITS / exhibit.name
-        folder.mkdir()
+        folder.mkdir(parents=True)
         for name in store.FILES:
             shutil.copy(places[exhibit.name] / name, folder / name)
-        found[exhibit.name] = inputs(folder, exhibit)
+
+
+def main() -> None:
+    if sys.argv[1:] != ["--inputs"]:
+        make_all(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("runs/gallery"))
+    found = {}
+    for exhibit in LISTED:
+        found[exhibit.name] = inputs(EXHIBITS / exhibit.name, exhibit)
         print(f"{exhibit.name}: {found[exhibit.name]['wrong'][:100]}")
     (EXHIBITS / "inputs.json").write_text(json.dumps(found, indent=1) + "\n")
 

@@ -254,8 +254,9 @@ def solved_briefly() -> str:
     }
     every = ", ".join(f"{task} {share}" for task, share in all_of.items())
     return (
-        f"{text}\n\n{solved.verdict(rows)} {solved.stamp(meta)}\n\nTwo more trainings are in "
-        f"[docs/solved.md](docs/solved.md). In all three together LSTMs solve: {every}."
+        f"{text}\n\nOther tasks and controllers are in [docs/solved.md](docs/solved.md). "
+        f"{solved.verdict(rows)} {solved.stamp(meta)}\n\nTwo more trainings are there, too. In all three "
+        f"together LSTMs solve: {every}."
     )
 
 
@@ -413,7 +414,8 @@ def of_suite() -> tuple[Any, Any, Any]:
 
 def suite_briefly() -> str:
     rows, meta, claims = of_suite()
-    return f"{suite.as_markdown(suite.matrix(rows))}\n\n{published.verdict(claims)} {suite.stamp(meta)}"
+    sentences = [suite.counting(rows), published.verdict(claims), suite.stamp(meta)]
+    return f"{suite.as_markdown(suite.matrix(rows))}\n\n{' '.join(filter(None, sentences))}"
 
 
 def suite_whole() -> str:

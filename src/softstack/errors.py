@@ -8,6 +8,11 @@ class BadInput(ValueError):
     """Something given is not acceptable. The message is one sentence made to be shown as it is."""
 
 
+def install(extra: str) -> str:
+    """How to get what a part of softstack needs; softstack_command/advice.py says the same."""
+    return f"pip install 'softstack[{extra}]', or in a checkout pip install '.[{extra}]'"
+
+
 def unknown(kind: str, name: str, accepted: Iterable[str]) -> BadInput:
     """A name that is not in a registry: names the nearest right one and lists the rest."""
     names = list(accepted)

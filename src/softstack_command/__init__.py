@@ -8,6 +8,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+from softstack_command.advice import INSTALL
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     from softstack_command import interrupts
@@ -17,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with interrupts.at_once():
             from softstack_command import app  # needs softstack[lab]
     except ModuleNotFoundError as missing:
-        print(f"softstack: the command needs {missing.name}: pip install 'softstack[lab]'", file=sys.stderr)
+        print(f"softstack: the command needs {missing.name}: {INSTALL}", file=sys.stderr)
         sys.exit(2)
     app.main(arguments)
 

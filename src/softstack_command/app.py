@@ -12,6 +12,7 @@ from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
 
 from softstack_command import forks, interrupts
+from softstack_command.advice import INSTALL
 
 CLI = "softstack.lab.cli"
 COMMANDS = {  # where it is, and the first line of its docstring
@@ -193,11 +194,7 @@ def _sentence(error: Exception) -> str | None:
     if isinstance(error, ImportError):
         missing = error.__cause__ if isinstance(error.__cause__, ModuleNotFoundError) else error
         name = getattr(missing, "name", None) or ""
-        return (
-            None
-            if name.startswith("softstack")
-            else f"this command needs {name}: pip install 'softstack[lab]'"
-        )
+        return None if name.startswith("softstack") else f"this command needs {name}: {INSTALL}"
     from softstack.errors import BadInput  # there already, or this is a bug
 
     return str(error) if isinstance(error, BadInput) else None

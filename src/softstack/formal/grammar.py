@@ -65,7 +65,10 @@ class Grammar:
                 continue
             name, arrow, right = (part.strip() for part in line.replace("→", "->").partition("->"))
             if not (arrow and _is_nonterminal_name(name)):
-                raise BadInput(f"line {number} is {line!r}: write a rule as NAME -> symbols | symbols")
+                comment = ". A comment begins with #" if line.startswith("%") else ""
+                raise BadInput(
+                    f"line {number} is {line!r}: write a rule as NAME -> symbols | symbols{comment}"
+                )
             for body in _alternatives(right, number, bare, quoted):
                 if body in rules.get(name, ()):
                     written = " ".join(body) or EMPTY

@@ -151,7 +151,8 @@ class Transducer:
                 rules.append(Rule(symbols[0], symbols[3], pop, symbols[2], *words))
             else:
                 forms = "`q -> r   x : y , s -> t` (symbols like ':' in quotes), `start q` or `accept q r`"
-                raise BadInput(f"line {number}, `{line}`, cannot be understood: write {forms}")
+                comment = ". A comment begins with %, since # can be a symbol" if line.startswith("#") else ""
+                raise BadInput(f"line {number}, `{line}`, cannot be understood: write {forms}{comment}")
         for rule in rules:
             _check_declared(rule, headers)
         start = headers.get("start", ())

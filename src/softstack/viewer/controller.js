@@ -98,7 +98,7 @@ class ControllerView {
     const narrow = heads.filter((_, k) => ["strength", "choice"].includes(network.heads[k].kind));
     const broad = heads.filter((head) => !narrow.includes(head));
     this.heads = [...narrow, ...broad];
-    this.wasRead = swatch("reads", "read vector");
+    this.wasRead = hasNone(network.memory) ? null : swatch("reads", "read vector");
     const states = network.runs ? { features: "h" } : STATES[network.controller];
     this.states = Object.entries(states).map(([name, of]) => ({ of, ...bars(name) }));
     const names = network.heads.flatMap(({ kind, title, verb, labels }) =>
@@ -109,13 +109,14 @@ class ControllerView {
       "div",
       { class: "card controller", style: `--name:${clipped(0.62 * widest, 3.6, 7)}rem` },
       el("h3", {}, "Controller", el("small", {}, network.controller)),
-      ...[...this.heads, this.wasRead, ...this.states].map((part) => part.node),
+      ...[...this.heads, this.wasRead, ...this.states].map((part) => part && part.node),
+      heads.length || this.states.length ? null : el("p", { class: "caption" }, "It has no state."),
     );
   }
 
   show(run, t) {
     for (const { of, show } of this.heads) show(run.said[of][t]);
-    this.wasRead.show(run.r[t]);
+    if (this.wasRead) this.wasRead.show(run.r[t]);
     for (const { of, show } of this.states) show(run[of][t]);
   }
 }

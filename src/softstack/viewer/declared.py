@@ -47,8 +47,10 @@ class Column(NamedTuple):
 
 
 def columns(memory: Memory, *, buffered: bool = False) -> list[Column]:
-    """The heads of a network with this memory: strengths, choices, vectors, and those of the buffers."""
-    heads = sorted(memory.heads.items(), key=lambda item: list(KINDS.values()).index(kind(item[1])))
+    """The heads of a network with this memory: strengths, choices, vectors, and those of the buffers. What is
+    said to no memory has no effect, and is not drawn."""
+    declared = {} if memory.name == "none" else memory.heads
+    heads = sorted(declared.items(), key=lambda item: list(KINDS.values()).index(kind(item[1])))
     return [*map(_column, heads), *map(_column, BUFFERS.items() if buffered else ())]
 
 

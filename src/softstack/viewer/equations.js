@@ -3,6 +3,9 @@
 const short = (value) => String(+value.toFixed(3)); // 0.3 and not 0.30000000000000004
 const tuple = (vector) => `(${Array.from(vector, short).join(", ")})`;
 
+// What is not broken at the end of a line, unless it is longer than one.
+const whole = (text) => el("span", { class: "whole" }, text);
+
 // A letter with what is below it and the item it is of: s_t[i].
 const letter = (name, below, item, tag = "b") =>
   el(
@@ -13,15 +16,20 @@ const letter = (name, below, item, tag = "b") =>
     item === undefined ? "" : `[${item}]`,
   );
 
+const capital = (word) => word[0].toUpperCase() + word.slice(1);
 const line = (...parts) => el("p", {}, ...parts);
 const section = (title, rule, ...lines) =>
   el("div", { class: "operation" }, el("h3", {}, title), el("div", { class: "rule" }, ...rule), ...lines);
 
-// What the equations are called, and which item comes before another: the next nearer one.
+// What the operations are called, and which item comes before another: the next nearer one.
 const WRITTEN = {
   stack: {
-    pop: "Pop",
-    push: "Push",
+    take: "pop",
+    takes: "pops",
+    taken: "popped",
+    add: "push",
+    adds: "pushes",
+    added: "pushed",
     left: "u",
     rho: "ρ",
     nearer: "i + 1",
@@ -30,8 +38,12 @@ const WRITTEN = {
     beyond: "≤",
   },
   queue: {
-    pop: "Dequeue",
-    push: "Enqueue",
+    take: "dequeue",
+    takes: "dequeues",
+    taken: "dequeued",
+    add: "enqueue",
+    adds: "enqueues",
+    added: "enqueued",
     left: "ι",
     rho: "ξ",
     nearer: "i − 1",
@@ -77,11 +89,11 @@ function equations(kind, t, before, { u, d, v }, after) {
       ),
     );
   }
-  if (!items.length) pops.push(line(`The ${kind} is empty: there is nothing to pop.`));
+  if (!items.length) pops.push(line(`The ${kind} is empty: there is nothing to ${words.take}.`));
 
   const pushes = [
     line(s(t), " = ", letter("d", t, undefined, "i"), " = ", el("strong", {}, short(d))),
-    line(V(t), " = ", letter("v", t), ` = ${tuple(v)}`),
+    line(V(t), " = ", letter("v", t), " = ", whole(tuple(v))),
   ];
 
   const readRule = [
@@ -117,9 +129,9 @@ function equations(kind, t, before, { u, d, v }, after) {
   );
 
   return [
-    section(words.pop, popRule, ...pops),
+    section(capital(words.take), popRule, ...pops),
     section(
-      words.push,
+      capital(words.add),
       [
         line(s("t", "t"), " = ", letter("d", "t", undefined, "i")),
         line(V("t", "t"), " = ", letter("v", "t")),

@@ -59,7 +59,14 @@ function shades(rows, steps) {
   return image;
 }
 
-const HEAT = { row: 15, gap: 7, numbers: 16, top: 20, least: 3, most: 44, longest: 90 };
+const HEAT = { row: 15, gap: 7, numbers: 16, top: 20, least: 3, word: 13, most: 44, longest: 90, wide: 16000 };
+
+// The width of a step: all steps fit, if that leaves them wide enough. Words are kept readable, and scroll.
+function stepWidth(steps, symbols, width) {
+  const wordy = symbols && symbols.some((symbol) => symbol.length > 1 && isNaN(symbol)),
+    least = wordy && HEAT.word * steps <= HEAT.wide ? HEAT.word : HEAT.least;
+  return Math.max(least, Math.min(HEAT.most, Math.floor(width / Math.max(steps, 1))));
+}
 
 // How far apart the numbers of steps stand, so that they do not meet.
 const stepsApart = (step, steps) =>
@@ -96,7 +103,7 @@ function drawNumbers(pen, step, steps) {
 // Draws groups of rows on a canvas, and gives the width of a step in CSS pixels, the height of all and where the
 // rows begin.
 function drawHeat(canvas, groups, steps, symbols, width) {
-  const step = Math.max(HEAT.least, Math.min(HEAT.most, Math.floor(width / Math.max(steps, 1))));
+  const step = stepWidth(steps, symbols, width);
   const pen = canvas.getContext("2d"),
     font = `12px ${getComputedStyle(document.body).fontFamily}`;
   pen.font = font;

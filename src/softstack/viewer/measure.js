@@ -1,4 +1,5 @@
-// Accuracy against length, on fresh strings of the task of the first of some networks.
+// Accuracy against length, on strings of the task of the first of some networks: fresh ones, or those that came
+// with the page.
 
 const STRINGS_OF_A_SIZE = 40;
 
@@ -18,13 +19,14 @@ function measureAccuracy(place, shown, seed, stopped, done) {
   const note = el(
     "p",
     { class: "caption" },
-    `${STRINGS_OF_A_SIZE} strings for each point: the share of scored symbols said right. ${how}`,
+    `${drawable(task, 1) ? "Up to " : ""}${STRINGS_OF_A_SIZE} strings for each point: the share of scored symbols ` +
+      `said right. ${how}`,
   );
   const next = ([size, ...sizes]) => {
     if (stopped()) return;
     if (size === undefined) return done();
-    const fresh = Array.from({ length: STRINGS_OF_A_SIZE }, () => sample(task, random, size));
-    const strings = fresh.filter(Boolean);
+    const fresh = () => Array.from({ length: STRINGS_OF_A_SIZE }, () => sample(task, random, size));
+    const strings = (drawable(task, size)?.slice(0, STRINGS_OF_A_SIZE) ?? fresh()).filter(Boolean);
     shown.forEach(({ network, task }, n) => {
       const scores = strings.map((symbols) => scored(network, task, exampleOfWord(task, symbols)));
       const sum = (of) => scores.reduce((total, score) => total + of(score), 0),

@@ -4,7 +4,8 @@
 // What a step leaves as it was stays where it is: cells have places of their own, and what holds them is
 // moved as a whole.
 
-const MEMORY_HEIGHT = 264;
+const MEMORY_HEIGHT = 264; // of a memory that holds much, and of the page to play with
+const LEAST_HEIGHT = 110;
 const MOST_UNIT = 46; // pixels for a strength of 1
 const LEAST_UNIT = 12;
 const MOST_BESIDE = 48; // cells drawn side by side
@@ -25,47 +26,43 @@ class Keyed {
   }
 }
 
+const hasNone = (memory) => memory.name === "none";
 const cellsHeld = ({ total, count }) => `holds ${two(total)} in ${count} ${count === 1 ? "cell" : "cells"}`;
 
 // The card of a memory: its name, its cells, and how much it holds.
 class MemoryView {
   constructor({ memory }) {
     this.memory = memory;
-    this.view = memory.drawn === "cells" ? new Beside() : new Pile(memory);
+    this.view = hasNone(memory) ? null : memory.drawn === "cells" ? new Beside() : new Pile(memory);
     this.caption = el("p", { class: "caption" });
-    const title = memory.name === "none" ? "No memory" : memory.name[0].toUpperCase() + memory.name.slice(1);
+    const title = hasNone(memory) ? "No memory" : memory.name[0].toUpperCase() + memory.name.slice(1);
     const heading = el("h3", {}, title, el("small", {}, NOTES[memory.drawn]));
-    this.node = el("div", { class: "card memory" }, heading, this.view.box, this.caption);
+    this.node = el("div", { class: "card memory" }, heading, this.view && this.view.box, this.caption);
   }
 
   // `symbols` are those of the steps, where each has one.
   begin(run, symbols) {
     this.run = run;
-    this.view.begin(run, symbols);
+    if (this.view) this.view.begin(run, symbols);
   }
 
   show(t) {
+    if (!this.view) return set(this.caption, "Nothing is pushed, popped or read.", "caption");
     this.view.show(t);
-    set(
-      this.caption,
-      this.memory.name === "none" ? "Reads 0 at every step." : cellsHeld(this.run.held(t)),
-      "caption",
-    );
+    set(this.caption, cellsHeld(this.run.held(t)), "caption");
   }
 }
 
 // Cells one above the other, the nearest on top: a cell's height is its strength and its bands are its vector.
 // Of a stack or a queue, what is read is marked, and each cell has the symbol with which it came.
 class Pile {
-  constructor(memory, mostUnit = MOST_UNIT) {
-    this.items = memory.items;
-    this.mostUnit = mostUnit;
+  constructor(memory, mostUnit = MOST_UNIT, leastHeight = LEAST_HEIGHT) {
+    Object.assign(this, { items: memory.items, mostUnit, leastHeight });
     this.bracket = el("div", { class: "bracket" }, el("span", {}, "read"));
     this.more = el("div", { class: "more" });
     this.pile = el("div", { class: "pile" });
     this.cells = new Keyed(this.pile);
-    const attributes = { class: "stack", "aria-hidden": "true", style: `height:${MEMORY_HEIGHT}px` };
-    this.box = el("div", attributes, this.pile, this.bracket, this.more);
+    this.box = el("div", { class: "stack", "aria-hidden": "true" }, this.pile, this.bracket, this.more);
   }
 
   begin(run, symbols) {
@@ -76,13 +73,15 @@ class Pile {
     let most = 1;
     for (let t = 0; t < run.steps; t++) most = Math.max(most, run.held(t).total || 0);
     this.unit = clipped((MEMORY_HEIGHT - 18) / most, LEAST_UNIT, this.mostUnit);
+    this.height = clipped(Math.ceil(most * this.unit) + 18, this.leastHeight, MEMORY_HEIGHT); // the same in all steps
+    this.box.style.height = `${this.height}px`;
     this.cells.keep(new Map());
   }
 
   show(t) {
     const { total, count } = this.run.held(t),
       { unit } = this;
-    const floor = Math.max(0, total * unit - (MEMORY_HEIGHT - 18)); // what is below is cut off
+    const floor = Math.max(0, total * unit - (this.height - 18)); // what is below is cut off
     const wanted = new Map(); // slot -> its strength, and the strength below it
     let [left, hidden] = [total, 0];
     for (const [slot, s] of this.run.cells(t)) {

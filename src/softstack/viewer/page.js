@@ -51,6 +51,9 @@ function start(data) {
     options();
     inputs();
     find("measured").replaceChildren();
+    find("origin").textContent = drawable(taskOf(page.chosen[0]), 1)
+      ? "On the task's strings that came with this page."
+      : "On strings drawn now, in this page.";
     seed += 1; // what is being measured stops
     if (gallery) gallery.show(page.chosen[0], type);
     load();
@@ -75,10 +78,12 @@ function start(data) {
 
   // A network that is played back is shown on the strings that were recorded, any other on what is typed.
   function inputs() {
-    const { inputs } = taskOf(page.chosen[0]);
+    const { inputs, padding, examples } = taskOf(page.chosen[0]);
+    // what the task adds to its strings by itself needs no key
+    const typed = (symbol) => symbol !== padding || !examples || examples.some(([, , s]) => s.includes(symbol));
     find("form").classList.toggle("wordy", inputs.join("").length > 20); // then symbols have a line of their own
     const key = (symbol) => el("button", { type: "button", onclick: () => append(symbol) }, spelled(symbol));
-    find("symbols").replaceChildren(...inputs.map(key));
+    find("symbols").replaceChildren(...inputs.filter(typed).map(key));
     find("strings").replaceChildren(
       ...(page.strings ?? []).map((symbols) => el("option", { value: asText(symbols) }, asText(symbols))),
     );
@@ -113,14 +118,20 @@ function start(data) {
       if (symbols.length > LONGEST)
         throw new Error(`${symbols.length} symbols are too many for a page: ${LONGEST} at most.`);
       const starts = page.panels.map(({ network, task }) => started(network, task, symbols));
-      find("error").textContent = "";
-      find("input").removeAttribute("aria-invalid");
+      complain("");
       return starts;
     } catch (error) {
-      find("error").textContent = error.message;
-      find("input").setAttribute("aria-invalid", "true");
+      complain(error.message);
       return null;
     }
+  }
+
+  // What is wrong with what was typed: what is shown is then of another string, and stands back.
+  function complain(sentence) {
+    find("error").textContent = sentence;
+    find("panels").classList.toggle("stale", sentence !== "");
+    if (sentence) find("input").setAttribute("aria-invalid", "true");
+    else find("input").removeAttribute("aria-invalid");
   }
 
   function go(t) {

@@ -21,13 +21,21 @@ class Panel {
     this.verdict = el("p", { class: "verdict" });
     this.words = el("p", { class: "words", "aria-live": "polite" });
     this.left = el("p", { class: "left", role: "status" });
-    const output = el(
-      "div",
-      { class: "card output" },
-      el("h3", {}, network.buffered ? "Output of this step" : "Output"),
-      el("div", { class: "distribution" }, ...distribution),
-      this.verdict,
-    );
+    const output = this.bars.length
+      ? el(
+          "div",
+          { class: "card output" },
+          el("h3", {}, network.buffered ? "Output of this step" : "Output"),
+          el("div", { class: "distribution" }, ...distribution),
+          this.verdict,
+        )
+      : null; // of a cell that hands its features on
+    const kinds = {
+      alone: !this.machine,
+      wordy: task.alphabet.some((symbol) => symbol.length > 4),
+      silent: !output,
+      tall: this.bars.length > 8,
+    };
     this.node = el(
       "section",
       { class: "panel", "aria-label": network.title },
@@ -37,9 +45,7 @@ class Panel {
       this.left,
       el(
         "div",
-        {
-          class: `machine ${this.machine ? "" : "alone"} ${task.alphabet.some((s) => s.length > 4) ? "wordy" : ""}`,
-        },
+        { class: ["machine", ...Object.keys(kinds).filter((kind) => kinds[kind])].join(" ") },
         this.controller.node,
         this.memory.node,
         output,
@@ -64,11 +70,19 @@ class Panel {
     this.heat.begin(run, symbols);
     if (this.buffer) this.buffer.begin(run, this.ends, this.node.clientWidth);
     this.tape.begin(start, this.says, this.ends);
-    this.left.textContent =
-      example.left === null
-        ? ""
-        : `The string leaves the task's language at symbol ${example.left + 1}, ` +
-          `${spelled(example.input[example.left])}: nothing is scored from there on.`;
+    set(this.left, this.remark(), example.known ? "left" : "left soft");
+  }
+
+  // What there is to say of the targets, as lab/tasks has it. Of a trace that was recorded elsewhere there are none.
+  remark() {
+    const { input, left, known } = this.example;
+    if (!known && this.task.inputs.length)
+      return "The targets of this string are not known: nothing is scored.";
+    if (left === null) return "";
+    return (
+      `The string leaves the task's language at symbol ${left + 1}, ` +
+      `${spelled(input[left])}: nothing is scored from there on.`
+    );
   }
 
   // The page has another width now.
@@ -99,6 +113,7 @@ class Panel {
   }
 
   showOutput(t) {
+    if (!this.bars.length) return;
     const names = this.task.alphabet,
       p = softmax(this.run.y[t]),
       best = largest(p),
@@ -139,14 +154,14 @@ class Panel {
         : task.alphabet[best] === target
           ? ", right"
           : `, wrong, the target is ${spelled(target)}`;
-    const { name } = network.memory,
-      held = name === "none" ? "" : `The ${name} ${cellsHeld(run.held(t))}.`;
+    const { memory } = network,
+      held = hasNone(memory) ? "" : `The ${memory.name} ${cellsHeld(run.held(t))}.`;
     return [
       `Step ${t + 1} of ${run.steps}.`,
       `Input ${spelled(this.fed[this.tape.head(t)])}.`,
       headsSaid(network, run, t),
       held,
-      `Says ${spelled(task.alphabet[best])} (${percent(p[best])})${verdict}.`,
+      this.bars.length ? `Says ${spelled(task.alphabet[best])} (${percent(p[best])})${verdict}.` : "",
     ]
       .filter(Boolean)
       .join(" ");

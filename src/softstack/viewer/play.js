@@ -4,7 +4,7 @@ function startPlaying() {
   const find = (id) => document.getElementById(id);
   const page = { kind: "stack", size: 3, steps: [], at: 0, draft: fresh(3, 0), undone: [], moving: false };
   const memory = { name: "stack", items: true };
-  const [before, after] = [new BeforePile(memory, LARGE_UNIT), new Pile(memory, LARGE_UNIT)];
+  const [before, after] = [BeforePile, Pile].map((kind) => new kind(memory, LARGE_UNIT, MEMORY_HEIGHT));
 
   // All steps, the one that is not made yet with them.
   const all = () => [...page.steps, page.draft];
@@ -70,6 +70,7 @@ function startPlaying() {
     find("error").textContent = "";
     for (const radio of document.getElementsByName("kind")) radio.checked = radio.value === page.kind;
     find("size").value = page.size;
+    speak(WRITTEN[page.kind]);
     knobs(step);
     set(find("next"), isNew() ? `Step ${t}, not made yet` : `Step ${t} of ${page.steps.length}`, "");
     set(find("make"), isNew() ? "Make step" : "Next step", isNew() ? "primary" : "");
@@ -80,11 +81,23 @@ function startPlaying() {
     find("numbers").replaceChildren(...equations(page.kind, t, was, step, is));
     listSteps(states);
     const held = is.s.reduce((sum, s) => sum + s, 0);
-    find("words").textContent =
-      `Step ${t}${isNew() ? ", not made yet" : ""}: pops ${short(step.u)}, pushes ${short(step.d)}, ` +
-      `then holds ${short(held)} and reads ${tuple(is.r)}.`;
+    const { takes, adds } = WRITTEN[page.kind];
+    find("words").replaceChildren(
+      `Step ${t}${isNew() ? ", not made yet" : ""}: ${takes} ${short(step.u)}, ${adds} ${short(step.d)}, ` +
+        `then holds ${short(held)} and reads `,
+      whole(`${tuple(is.r)}.`),
+    );
     clearTimeout(page.remembering);
     page.remembering = setTimeout(remember, 200);
+  }
+
+  // The headings, in the words of a stack or of a queue.
+  function speak({ take, takes, add, adds, added }) {
+    document.title = `softstack: a ${page.kind} in your hands`;
+    set(find("title"), `A ${page.kind} in your hands`, "");
+    set(find("does"), `A differentiable ${page.kind} ${takes}, ${adds} and reads by degrees.`, "");
+    for (const [name, word] of Object.entries({ take, add, added }))
+      for (const node of document.querySelectorAll(`[data-word=${name}]`)) set(node, word, "");
   }
 
   function drawPiles(states, is) {
@@ -107,10 +120,11 @@ function startPlaying() {
     after.show(page.at + 1);
     const newest = after.cells.nodes.get(page.at);
     if (newest) newest.classList.add("pushed");
-    const front = page.kind === "queue" ? "front on top; " : "";
+    const front = page.kind === "queue" ? "front on top; " : "",
+      { taken, added } = WRITTEN[page.kind];
     for (const [id, pile, title, note] of [
-      ["before", before, "Before", "hatched: popped"],
-      ["after", after, "After", "outlined: pushed"],
+      ["before", before, "Before", `hatched: ${taken}`],
+      ["after", after, "After", `outlined: ${added}`],
     ])
       find(id).replaceChildren(el("h3", {}, title, el("small", {}, `${front}${note}`)), pile.box);
   }
@@ -146,15 +160,21 @@ function startPlaying() {
     );
   }
 
-  // The sliders: made anew where vectors have another size, else moved.
+  // The sliders: made anew for another memory or another size of vectors, else moved.
   let strengths = null,
     entries = [];
   function knobs(step) {
-    if (!strengths) {
-      strengths = {
-        u: numberSlider(["pop ", el("i", {}, "u")], "pop strength u", "u", (u) => change({ u }), rest),
-        d: numberSlider(["push ", el("i", {}, "d")], "push strength d", "d", (d) => change({ d }), rest),
-      };
+    if (strengths?.kind !== page.kind) {
+      const { take, add } = WRITTEN[page.kind],
+        named = (word, name) =>
+          numberSlider(
+            [`${word} `, el("i", {}, name)],
+            `${word} strength ${name}`,
+            name,
+            (value) => change({ [name]: value }),
+            rest,
+          );
+      strengths = { kind: page.kind, u: named(take, "u"), d: named(add, "d") };
       find("strengths").replaceChildren(strengths.u.node, strengths.d.node);
     }
     if (entries.length !== page.size) {

@@ -46,10 +46,9 @@ function started(network, task, symbols) {
     if (!record) throw new Error(`${asText(symbols)} was not recorded: choose one of the strings that were.`);
     return begun(network, record);
   }
-  const { input, target, left } = example(task, symbols),
-    fed = padded(network, task, input);
-  const run = forward(network, oneHot(task.alphabet, fed));
-  return { example: { input, target, left, known: knows(task, symbols) }, fed, run };
+  const typed = example(task, symbols),
+    fed = padded(network, task, typed.input);
+  return { example: typed, fed, run: forward(network, oneHot(task.alphabet, fed)) };
 }
 
 // The strings that some networks can be shown on: null where all of them run here, on any string.

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from softstack.errors import BadInput
@@ -42,7 +43,8 @@ def show(
     """What a network did, step by step, as a page: `y, state, trace = rnn(x, return_trace=True)`, then this.
 
     `symbols` are names for the T steps, such as the words that were read; `inputs` and `outputs` are names
-    for the features of x and y. Of a batch, one `sequence` is shown.
+    for the numbers of x and y. Of a batch, one `sequence` is shown. Without an `output_size`, y is the
+    controller's features, and no output is shown unless you name it.
 
     A network of several layers or directions has a trace for each cell, in the order of `rnn.cells`. All of
     them are shown, one below the other. The first reads x, and the last puts out y. The first step of a cell
@@ -52,7 +54,7 @@ def show(
     first, last = cells[0], cells[-1]
     if not len(first.x):
         raise BadInput("the trace has no steps: run the network on at least one")
-    letters, alphabet = _names("inputs", inputs, first.x), _names("outputs", outputs, last.y)
+    letters, alphabet = _names("inputs", inputs, first.x), _outputs(last, outputs)
     labels = list(map(str, symbols)) if symbols is not None else _labels(first.x, inputs, letters)
     if len(labels) != len(first.x):
         steps, names = counted(len(first.x), "step"), counted(len(labels), "name")
@@ -61,7 +63,7 @@ def show(
     for k, cell in enumerate(cells):
         names = {
             "letters": letters if cell.x.shape[-1] == len(letters) else _names("inputs", None, cell.x),
-            "alphabet": alphabet if cell.y.shape[-1] == len(alphabet) else _names("outputs", None, cell.y),
+            "alphabet": alphabet if cell.y.shape[-1] == len(alphabet) else _outputs(cell),
         }
         tasks[str(k)] = {**names, "inputs": [], "kind": None, "pdt": None, "title": ""}
         networks.append({**_network(cell, _numbers(cell.x) if cell.backwards else labels), "task": str(k)})
@@ -102,6 +104,17 @@ def _one(trace: Trace, sequence: int) -> Trace:
     if not 0 <= sequence < len(trace.x):
         raise BadInput(f"sequence must be one of the batch, 0 to {len(trace.x) - 1}; got {sequence}")
     return trace.map(lambda values: values[sequence])
+
+
+def _outputs(trace: Trace, names: Sequence[str] | None = None) -> list[str]:
+    """Names of what a cell puts out; none where that is its features, which say nothing by themselves."""
+    if names is None and trace.y.shape == trace.h.shape and _alike(trace.y, trace.h):
+        return []
+    return _names("outputs", names, trace.y)
+
+
+def _alike(y: Tensor, h: Tensor) -> bool:
+    return torch.allclose(y, h.to(y.dtype), rtol=0, atol=0, equal_nan=True)
 
 
 def _names(what: str, names: Sequence[str] | None, values: Tensor) -> list[str]:

@@ -31,8 +31,8 @@ function show() {
     row.hidden = !FIELDS.every((field) => ticked[field].has(row.dataset[field]));
     count += !row.hidden;
     for (const cell of row.querySelectorAll("td.share")) {
-      const value = numberOf(cell);
-      cell.textContent = measure.value === "nats" ? (Number.isFinite(value) ? value.toFixed(3) : "-") : (100 * value).toFixed(1);
+      const text = cell.dataset[measure.value]; // rounded once, where the page was made
+      cell.textContent = text === "inf" ? "-" : text;
     }
   }
   document.getElementById("count").textContent = `${count} of ${rows.length} cells`;

@@ -14,19 +14,25 @@ class Tape {
 
   // The cells that there is room for: rows of input, of what is said, and of targets.
   lay() {
-    const widest = Math.max(...this.task.alphabet.map((symbol) => symbol.length)),
+    const shown = new Set([...this.task.alphabet, ...this.fed]),
+      widest = Math.max(...[...shown].map((symbol) => symbol.length)),
       width = Math.max(30, 12 + 9.1 * widest);
     const room = Math.max(3, Math.floor(((this.node.clientWidth || 700) - 92) / width));
     this.room = Math.min(room, this.fed.length);
     const cells = () => Array.from({ length: this.room }, () => el("td"));
-    this.rows = { input: cells(), says: cells(), target: this.example.known ? cells() : [] };
+    const speaks = this.task.alphabet.length > 0;
+    this.rows = {
+      input: cells(),
+      says: speaks ? cells() : [],
+      target: this.example.known ? cells() : [],
+    };
     const row = (name, cells) => el("tr", {}, el("th", { scope: "row" }, name), ...cells);
     this.edges = [el("span", { class: "edge" }), el("span", { class: "edge" })];
     const table = el(
       "table",
       { style: `--cell:${width}px;width:${66 + this.room * width}px` },
       row(this.network.buffered ? "input buffer" : "input", this.rows.input),
-      row("says", this.rows.says),
+      speaks ? row("says", this.rows.says) : null,
       this.example.known ? row("target", this.rows.target) : null,
     );
     this.node.replaceChildren(this.edges[0], table, this.edges[1]);
@@ -64,11 +70,12 @@ class Tape {
       );
       if (network.buffered)
         rows.input[k].style.setProperty("--left", `${(100 * this.strengthLeft(j, t)).toFixed(1)}%`);
-      set(
-        rows.says[k],
-        shown ? spelled(this.says[j]) : "",
-        `${right} ${unscored} ${here && !network.buffered ? "now" : ""}`,
-      );
+      if (rows.says.length)
+        set(
+          rows.says[k],
+          shown ? spelled(this.says[j]) : "",
+          `${right} ${unscored} ${here && !network.buffered ? "now" : ""}`,
+        );
       if (rows.target.length) set(rows.target[k], target === null ? "·" : spelled(target), "target");
     }
     set(this.edges[0], from > 0 ? "‹" : "", "edge");

@@ -54,6 +54,12 @@ const KINDS = {
       const written = configurations(task.pdt, symbols).flatMap((here) => here.written);
       return { input: symbols, target: symbols.map((_, j) => written[j] ?? null) };
     },
+    // All that it writes, which may be more than it reads: padding is read meanwhile.
+    whole(task, { input, target }) {
+      const written = configurations(task.pdt, input).flatMap((here) => here.written),
+        more = written.slice(target.length);
+      return { input: [...input, ...more.map(() => task.padding)], target: [...target, ...more] };
+    },
     sample: drawn,
   },
   // The value of the formula, in reverse Polish notation, that ends here.
@@ -79,21 +85,24 @@ const KINDS = {
   },
 };
 
-// A task's example for symbols: targets are null where nothing is scored, or where the page knows none; `left`
-// is the place of the symbol with which the string leaves the task's language, null where it does not.
+// A task's example for symbols that were typed: targets are null where nothing is scored, or where the page knows
+// none, which `known` says; `left` is the place of the symbol with which the string leaves the task's language, null
+// where it does not.
 function example(task, symbols) {
-  const whole = exampleOfWord(task, symbols);
-  return KINDS[task.kind] ? withinLanguage(task, whole) : { ...whole, left: null };
+  const kind = KINDS[task.kind];
+  if (!kind) return { ...exampleOfWord(task, symbols), left: null };
+  const typed = withinLanguage(task, kind.example(task, symbols));
+  return { ...typed, ...(kind.whole ? kind.whole(task, typed) : {}), known: true };
 }
 
 // The same for a string that is known not to leave the language.
 function exampleOfWord(task, symbols) {
   if (KINDS[task.kind]) return KINDS[task.kind].example(task, symbols);
-  const [input, target] = stored(task, symbols) ?? unknown(withEnding(task, symbols));
-  return { input, target };
+  const ended = withEnding(task, symbols),
+    record = stored(task, symbols) ?? stored(task, ended);
+  const [input, target] = record ?? [ended, ended.map(() => null)];
+  return { input, target, known: Boolean(record) };
 }
-
-const unknown = (symbols) => [symbols, symbols.map(() => null)];
 
 // A task may end its strings with a symbol that is repeated, as often as is said for a string of n symbols.
 function withEnding({ ending }, symbols) {
@@ -136,16 +145,21 @@ const same = (some, others) => JSON.stringify(some) === JSON.stringify(others);
 // An example that came with the page, by what the network is given or by the string that was drawn.
 const stored = (task, symbols) =>
   task.examples.find(([input, , word]) => same(input, symbols) || same(word, symbols));
-const knows = (task, symbols) => Boolean(KINDS[task.kind] || stored(task, symbols));
 
 // A fresh string of a size: a length, or for a grammar a depth; null where the task has none.
 const sample = (task, random, size) => (KINDS[task.kind]?.sample ?? drawn)(task, random, size);
 
-// One of the examples that come with the page.
+// One of the strings that come with the page.
 function drawn(task, random, length) {
-  const fitting = task.examples.filter(([input]) => input.length === length);
-  return fitting.length ? fitting[Math.floor(random() * fitting.length)][0] : null;
+  const fitting = drawable(task, length);
+  return fitting.length ? fitting[Math.floor(random() * fitting.length)] : null;
 }
+
+// All of them, by what the network is given for each; null where the page draws strings of its own.
+const drawable = (task, length) =>
+  (KINDS[task.kind]?.sample ?? drawn) === drawn
+    ? task.examples.flatMap(([input, , word]) => (input.length === length ? [word] : []))
+    : null;
 
 function uniform(symbols, random, length) {
   return Array.from({ length }, () => symbols[Math.floor(random() * symbols.length)]);

@@ -42,7 +42,8 @@ def trace(run_dir: RunDir, symbols: str, /, *, out: Path = Path("trace.png")) ->
         say(seen.note[0].lower() + seen.note[1:])
     print(f"input      {' '.join(seen.example.input)}")
     print(f"predicted  {' '.join(seen.predicted)}")
-    print(f"target     {' '.join(t or '_' for t in seen.example.target)}")
+    if seen.known:
+        print(f"target     {' '.join(t or '_' for t in seen.example.target)}")
     print(f"Written: {out}")
 
 

@@ -35,7 +35,7 @@ def compile(
     Parameters
     ----------
     machine
-        the name of a task, or a file with rules such as  q0 -> q1   x : y , s -> t
+        a task, or a file with rules such as  q -> r   x : y , s -> t
     task
         with a file: the task whose symbols the network reads and says; by default the machine is its own task
     controller
@@ -86,7 +86,7 @@ def draw(machine: str, /, *, out: Path = Path("machine.svg")) -> None:
     Parameters
     ----------
     machine
-        the name of a task, or a file with rules such as  q0 -> q1   x : y , s -> t
+        a task, or a file with rules such as  q -> r   x : y , s -> t
     out
         FILE.svg, or FILE.dot for Graphviz
     """

@@ -15,7 +15,10 @@ from softstack.lab.training.draws import SEEDS
 
 def whole(kind: Any, tokens: Sequence[Any]) -> int:
     """A whole number, and not one that a fraction is rounded to."""
-    return int(tokens[0].value)
+    try:
+        return int(tokens[0].value)
+    except ValueError:
+        raise ValueError(f"{tokens[0].value!r} is not a whole number") from None
 
 
 Whole = Annotated[int, Parameter(converter=whole)]

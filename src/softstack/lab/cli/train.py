@@ -93,7 +93,8 @@ def train(
     test
         such a file for what is measured at the end; a tenth of --data is held out if not given
     config
-        a TOML file with any of these options, such as hidden_size = 20; those given here win
+        a TOML file with the task and options of the network and its training, such as hidden_size = 20;
+        what is given here wins. --seed, --trials and --out are given here only
     seed
         of the first trial: data, initial weights and the order of batches
     trials
@@ -103,7 +104,7 @@ def train(
     """
     files = {"grammar": grammar, "predict": predict, "depth": depth, "test_depth": test_depth}
     files |= {"data": data, "dev": dev, "test": test}
-    settings: dict[str, Any] = {} if config is None else _toml(config)
+    settings: dict[str, Any] = {} if config is None else _settings(config)
     folder = Path() if config is None else config.parent  # from which the files in a file are named
     if chosen := _chosen(task, files):
         settings["task"], folder = chosen, Path()
@@ -141,8 +142,21 @@ def _chosen(task: str | None, files: dict[str, Any]) -> str | dict[str, Any] | N
     return {k: str(v) if isinstance(v, Path) else v for k, v in given.items()} or task
 
 
-def _toml(path: Path) -> dict[str, Any]:
+def _settings(path: Path) -> dict[str, Any]:
+    """What a file of settings says: fields of a condition, as in a sweep's [condition]."""
     try:
-        return tomllib.loads(disk.read(path, MOST_BYTES).decode())
+        settings = tomllib.loads(disk.read(path, MOST_BYTES).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadInput(f'{path} is not TOML ({error}): write lines such as  task = "reversal"') from None
+    for name in ("seed", "trials", "out"):
+        if name in settings:
+            raise BadInput(
+                f"{name} is no setting of a network, so {path} cannot have it: give --{name} instead"
+            )
+    for kind, names in sources.KEYS.items():
+        for name in names:
+            if name in settings:
+                raise BadInput(
+                    f'{name} in {path} is a part of its task: write  task = {{{kind} = "FILE", ...}}'
+                )
+    return settings

@@ -195,16 +195,21 @@ def _sentence(
     limits: Limits,
     agreed: int,
 ) -> str:
-    shares = "; ".join(f"{s.fidelity} of strings at {s.factor}x" for s in scores)
+    def shares(listed: Sequence[Score]) -> str:
+        return "; ".join(f"{s.fidelity} of strings at {s.factor}x" for s in listed)
+
     if explained:
+        alike = [s for s in scores if s.fidelity.value >= EXPLAINS]
+        apart = [s for s in scores if s.fidelity.value < EXPLAINS]
         sure = f" All of {agreed} new strings agreed: with 95 % confidence 99 % of such strings do."
+        longer = f" On longer strings the two differ: they say the same to {shares(apart)}."
         return (
-            f"A PDT of {best.machine.size} explains the network: it says what the network says to {shares}."
-            f"{sure if agreed else ''}"
+            f"A PDT of {best.machine.size} explains the network: it says what the network says to "
+            f"{shares(alike)}.{sure if agreed else ''}{longer if apart else ''}"
         )
     more = f" One of {larger.machine.size} does better: raise --states or --symbols." if larger else ""
     return (
         f"No PDT of at most {limits.states} states and {limits.symbols} stack symbols was found that "
-        f"explains the network: the best has {best.machine.size}, and says what the network says to {shares}."
-        f"{more}"
+        f"explains the network: the best has {best.machine.size}, and says what the network says to "
+        f"{shares(scores)}.{more}"
     )

@@ -26,6 +26,7 @@ from softstack.lab.training.draws import encoded, stream
 from softstack.lab.training.published import CLAIMS, Claim
 from softstack.lab.training.scores import compared
 from softstack.lab.training.train import finite
+from softstack.words import counted
 
 STRINGS = 200  # test strings of each trial
 AT_ONCE = 50  # of them
@@ -141,7 +142,10 @@ def verdict(rows: Sequence[Line]) -> str:
         by_claim.setdefault((row["paper"], row["figure"]), []).append(row)
     reached = [key for key, own in by_claim.items() if any(reaches(row, chosen(row)) for row in own)]
     missed = [f"{paper}, {figure}" for paper, figure in by_claim if (paper, figure) not in reached]
-    said = f"{len(reached)} of {len(by_claim)} published figures are reached by a network chosen by dev loss."
+    said = (
+        f"Of {counted(len(by_claim), 'figure')} that other papers report, {len(reached)} are reached, each "
+        "by the trial of the lowest dev loss."
+    )
     return f"{said} Not reached: {'; '.join(missed)}." if missed else said
 
 

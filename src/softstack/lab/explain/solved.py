@@ -243,14 +243,15 @@ def verdict(rows: Sequence[Line]) -> str:
     alone = [row for row in rows if row["recipe"] == "solve" and row["memory"] == "none"]
     medians = [median(trial["test"] for trial in row["trials"]) for row in hard]
     full = sum(round(100 * value, 1) == 100.0 for value in medians)
-    networks = f"{full} of {len(hard)} networks with a stack"
-    said = f"By this recipe the median test accuracy is 100.0 % in {networks}"
+    networks = counted(len(hard), "network")
+    said = (
+        f"Of {networks} with a stack that this recipe trained, {full} have a median test accuracy of 100.0 %"
+    )
     if not alone:
         return f"{said}."
     solved = [row for row in alone if median(trial["test"] for trial in row["trials"]) >= SOLVED]
-    return (
-        f"{said}. Without a stack the same recipe solves {len(solved)} of {len(alone)} tasks"
-        + (f": {' and '.join(names.task(row['task']) for row in solved)}." if solved else ".")
+    return f"{said}. Without a stack the same recipe solves {len(solved)} of {len(alone)} tasks" + (
+        f": {' and '.join(names.task(row['task']) for row in solved)}." if solved else "."
     )
 
 

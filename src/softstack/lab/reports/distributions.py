@@ -137,9 +137,9 @@ def verdict(listed: Sequence[Row]) -> str:
     far, figures = unlikely(listed), sum(len(row["probability"]) for row in listed)
     trials = counted(len(listed[0]["trials"]), "trial")
     said = (
-        f"Suppose that the paper's ten trials of each row were drawn from our {trials}. Then {len(far)} of "
-        f"the paper's {figures} figures have a probability below {UNLIKELY}; chance alone would give about "
-        f"{UNLIKELY * figures:.0f}."
+        f"We have {trials} of each row. If the paper's ten were ten of ours, how likely would its figures "
+        f"be? {len(far)} of the paper's {figures} figures have a probability below {UNLIKELY}, where chance "
+        f"gives about {UNLIKELY * figures:.0f}."
     )
     names = [f"{_named(row)}: {name.replace('_', ' ')} {row['paper'][name]:.1f}" for row, name in far]
     return f"{said} The unlikely ones: {'; '.join(names)}." if names else said

@@ -13,6 +13,8 @@ from typing import NamedTuple
 MARGIN = 3.0  # percent of the width of an axis, on either side
 RADIUS, BAND = 4, 24  # pixels: a dot, and the height that dots share
 NEAR = 1.5  # percent of accuracy, below which dots are set one above the other
+MOST_APART = 3  # dots of a pile that can be told apart
+ROOM = 5.0  # percent of accuracy that a count of dots takes
 APART = 11  # pixels between ranges
 
 
@@ -126,10 +128,11 @@ def axis(lane: Lane, what: str, least: float) -> str:
         f'<line class="level" x1="{x}" x2="{x}" y1="0" y2="{height}"/>'
         for x in (_x(level, least) for level in _levels(least))
     )
+    piles = _piles(lane.trials)
+    lefts = [-math.inf, *(pile[-1].value for pile in piles)]
     dots = "".join(
-        f'<circle class="dot" cx="{_x(trial.value, least)}" cy="{y:.1f}" r="{RADIUS}">'
-        f"<title>{html.escape(trial.name)}: {trial.value:.1f} %</title></circle>"
-        for trial, y in _piled(lane.trials, band)
+        _pile(pile, band, least) + _count(pile, left, band, least)
+        for pile, left in zip(piles, lefts, strict=False)
     )
     ranges = "".join(_range(r, band + APART * (k + 0.5), least) for k, r in enumerate(lane.ranges))
     said = "; ".join(f"{_owner(r)} {r}" for r in lane.ranges)
@@ -140,8 +143,8 @@ def axis(lane: Lane, what: str, least: float) -> str:
     )
 
 
-def _piled(trials: Sequence[Trial], band: float) -> list[tuple[Trial, float]]:
-    """Dots and their heights: those that would hide each other are set one above the other."""
+def _piles(trials: Sequence[Trial]) -> list[list[Trial]]:
+    """Dots that would hide each other stand together."""
     line = sorted(trials, key=lambda trial: trial.value)
     piles: list[list[Trial]] = []
     for trial in line:
@@ -149,12 +152,31 @@ def _piled(trials: Sequence[Trial], band: float) -> list[tuple[Trial, float]]:
             piles[-1].append(trial)
         else:
             piles.append([trial])
+    return piles
+
+
+def _pile(pile: Sequence[Trial], band: float, least: float) -> str:
+    """Dots one above the other. Where they are many, each tells of all."""
     floor, room = band - RADIUS - 1, band - 2 * RADIUS - 2
-    return [
-        (trial, floor - k * min(2 * RADIUS - 1, room / max(len(pile) - 1, 1)))
-        for pile in piles
-        for k, trial in enumerate(pile)
-    ]
+    apart = min(2 * RADIUS - 1, room / max(len(pile) - 1, 1))
+    told = [f"{trial.name}: {trial.value:.1f} %" for trial in pile]
+    many = len(pile) > MOST_APART
+    parts = []
+    for k, (trial, text) in enumerate(zip(pile, told, strict=True)):
+        title = html.escape("\n".join(told) if many else text)
+        parts.append(
+            f'<circle class="dot" cx="{_x(trial.value, least)}" cy="{floor - k * apart:.1f}" r="{RADIUS}">'
+            f"<title>{title}</title></circle>"
+        )
+    return "".join(parts)
+
+
+def _count(pile: Sequence[Trial], before: float, band: float, least: float) -> str:
+    """How many lie there, beside dots in one place; `before` is the value of the next dot on the left."""
+    low, high = pile[0].value, pile[-1].value
+    if len(pile) <= MOST_APART or high - low > NEAR / 3 or low - before < ROOM:
+        return ""
+    return f'<text class="count" x="{_x(low, least)}" dx="-8" y="{band / 2 + 4:.1f}">{len(pile)}</text>'
 
 
 def _range(r: Range, y: float, least: float) -> str:

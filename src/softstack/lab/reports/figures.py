@@ -56,7 +56,8 @@ class Observed(NamedTuple):
     predicted: tuple[str, ...]
     fed: tuple[str, ...]  # what the network was given: of a buffered one, padded as in training
     made_at: tuple[int | None, ...]  # the step at which each prediction was whole, from 0; None: at none
-    note: str  # that the string leaves the task's language, or nothing
+    known: bool  # whether its targets are
+    note: str  # that the string leaves the task's language, that its targets are not known, or nothing
 
     @property
     def trace(self) -> Trace:
@@ -87,7 +88,7 @@ def observe(network: Network, condition: Condition, symbols: Sequence[str]) -> O
     made_at: tuple[int | None, ...] = tuple(range(len(predicted)))
     if isinstance(network, BufferedStackRNN):
         made_at = steps_of_outputs(traces[0].o, len(predicted), discard_first=network.discard_first)
-    return Observed(example, traces, output, predicted, padded, made_at, typed.sentence)
+    return Observed(example, traces, output, predicted, padded, made_at, typed.known, typed.sentence)
 
 
 def steps_of_outputs(o: Tensor, count: int, *, discard_first: bool) -> tuple[int | None, ...]:

@@ -54,8 +54,9 @@ def contents(
     networks = []
     for run, first, note in zip(runs, firsts, notes, strict=True):
         networks += _layers(run, note, first)
-        if not pages[run.condition.task]["kind"]:  # the page cannot compute it: it comes along
-            pages[run.condition.task]["examples"].append(record(tasks.find(run.condition.task), tuple(first)))
+        task, page = tasks.find(run.condition.task), pages[run.condition.task]
+        if not page["kind"] and tasks.knows(task, tuple(first)):  # the page cannot compute it: it comes along
+            page["examples"].append(record(task, tuple(first)))
     return {"networks": networks, "tasks": pages}, scripts
 
 

@@ -51,14 +51,15 @@ def record(network: Network, condition: Condition, symbols: Sequence[str]) -> li
     """A run on a string, for each layer: what it did between the network's input and output. A buffered
     network is given the string padded as in training: it can tell the difference."""
     task = tasks.find(condition.task)
-    example, left = tasks.typed(task, tuple(symbols))
+    typed = tasks.typed(task, tuple(symbols))
+    example = tasks.whole(task, typed.example)
     padded = fed(condition, example.input)
     y, traces = traced(network, task.alphabet, padded)
     string = {
         "symbols": list(symbols),
         "input": list(example.input),
-        "target": list(example.target),
-        "left": left,
+        "target": list(example.target) if typed.known else None,
+        "left": typed.left,
         "fed": list(padded),
     }
     first, last, output = traces[0], traces[-1], y if condition.buffered else None

@@ -38,7 +38,7 @@ def page(runs: Sequence[store.Run], paper: Row | None, index: str, title: str = 
     back to the report of this title, in the file `index`."""
     chosen = ordered(runs)
     shown = [chosen[place] for place in PLACES if place in chosen]
-    notes = [f"{place} of {len(runs)}" for place in PLACES if place in chosen]
+    notes = [f"{place} of {len(runs)} by dev" for place in PLACES if place in chosen]
     marked = {run.seed: place for place, run in chosen.items()}
     against = "against the paper's" if paper else "of every trial"
     charts = {
@@ -51,6 +51,7 @@ def page(runs: Sequence[store.Run], paper: Row | None, index: str, title: str = 
         f"<style>{viewer.asset('report.css')}</style>"
         f'<p class="back"><a href="{html.escape(index)}">← {html.escape(title)}</a></p>'
         f'<section class="panel report"><h2>{counted(len(runs), "trial")}</h2>'
+        '<p class="caption">Best, median and worst are by dev accuracy, as one would choose without the test.</p>'
         f'<div class="charts">{"".join(figures)}</div>{_table(runs, marked)}</section>'
     )
     return network_page.page(shown, notes=notes, before=before)

@@ -85,11 +85,16 @@ def line(row: Row) -> list[str]:
         row["memory"],
         names.controller(row["controller"]),
         row["recipe"],
-        *("" if share is None else f"{100 * share:.1f}" for share in shares),
+        *("" if share is None else percent(share) for share in shares),
         f"{solved(row)} of {len(row['trials'])}",
         f"{row['ms']:.1f}",
         f"{row['kib']:,.0f}",
     ]
+
+
+def percent(share: float) -> str:
+    """As the terminal, the tables and the page have it: the page does not round again."""
+    return f"{100 * share:.1f}"
 
 
 def best(rows: Sequence[Row], task: str, memory: str, factor: int = 10) -> Row | None:
@@ -110,7 +115,7 @@ def matrix(rows: Sequence[Row], factor: int = 10) -> list[list[str]]:
     table = [["", *(names.task(task) for task in listed)]]
     for memory in values(rows, "memory"):
         cells = [best(rows, task, memory, factor) for task in listed]
-        table.append([memory, *(f"{100 * (middle(row, factor) or 0):.1f}" if row else "" for row in cells)])
+        table.append([memory, *(percent(middle(row, factor) or 0) if row else "" for row in cells)])
     return table
 
 
@@ -127,7 +132,7 @@ def of_task(rows: Sequence[Row], task: str) -> list[list[str]]:
 
 def _two(row: Row | None) -> str:
     shares = [] if row is None else [middle(row, factor) for factor in (2, 10)]
-    return " / ".join("-" if share is None else f"{100 * share:.1f}" for share in shares)
+    return " / ".join("-" if share is None else percent(share) for share in shares)
 
 
 def cost_table(rows: Sequence[Row]) -> list[list[str]]:
@@ -171,9 +176,19 @@ def verdict(rows: Sequence[Row]) -> str:
     order = sorted(memories, key=lambda memory: -counts[memory][0])
     told = ", ".join(f"{memory} {counts[memory][0]} of {counts[memory][1]}" for memory in order)
     return (
-        "Tasks that the median trial of a memory's best controller and recipe does at ten times the training "
-        f"length, to {SOLVED:.1%} or better: {told}."
+        f"A memory solves a task if the median trial of its best controller and recipe reaches {SOLVED:.1%} "
+        f"on strings ten times as long as in training. Tasks solved: {told}."
     )
+
+
+def counting(rows: Sequence[Row]) -> str:
+    """Which tasks count whole strings, where others count positions; "" where all are alike."""
+    listed = values(rows, "task")
+    whole = [names.task(task) for task in listed if measure(task) == "whole"]
+    if len(whole) in (0, len(listed)):
+        return ""
+    are = "is" if len(whole) == 1 else "are"
+    return f"{' and '.join(whole)} {are} scored by whole strings, the others by symbols."
 
 
 def stamp(meta: Row) -> str:
@@ -182,7 +197,7 @@ def stamp(meta: Row) -> str:
 
 def markdown(rows: Sequence[Row], meta: Row, published: str = "", heading: str = "##") -> str:
     """`published` is the table of what papers report, if there is one."""
-    parts = [legend(meta), verdict(rows), as_markdown(matrix(rows))]
+    parts = [legend(meta), " ".join([verdict(rows), counting(rows)]).strip(), as_markdown(matrix(rows))]
     for task in values(rows, "task"):
         parts += [f"{heading} {names.task(task)}", as_markdown(of_task(rows, task))]
     if published:

@@ -25,7 +25,7 @@ MEASURES = {
 def page(rows: Sequence[Row], meta: Row, notes: str = "") -> str:
     """`notes` is HTML of the caller's that stands between the matrix and the table."""
     parts = [
-        f"<p>{sheet.plain(suite.verdict(rows))}</p>",
+        f"<p>{sheet.plain(suite.verdict(rows))} {sheet.plain(suite.counting(rows))}</p>",
         _matrix(rows),
         sheet.key(),
         *(dots.groups([group]) for group in groups(rows)),
@@ -66,7 +66,7 @@ def _link(row: Row) -> str:
 
 def _matrix(rows: Sequence[Row]) -> str:
     listed = suite.values(rows, "task")
-    head = "".join(f"<th scope=col>{html.escape(names.task(task))}</th>" for task in listed)
+    head = "".join(f"<th scope=col><span>{html.escape(names.task(task))}</span></th>" for task in listed)
     lines = []
     for memory in suite.values(rows, "memory"):
         cells = "".join(_best(suite.best(rows, task, memory)) for task in listed)
@@ -87,7 +87,7 @@ def _best(row: Row | None) -> str:
     who = f"{names.controller(row['controller'])}, {row['recipe']}"
     return (
         f'<td><a class="cell" href="{html.escape(_link(row))}" style="--share:{share:.3f}" '
-        f'title="{html.escape(who)}">{100 * share:.1f}</a></td>'
+        f'title="{html.escape(who)}">{suite.percent(share)}</a></td>'
     )
 
 
@@ -139,13 +139,17 @@ def _scored(row: Row, factor: int) -> str:
     if own is None:
         return "<td></td>"
     medians = {what: suite.middle(row, factor, "" if what == "own" else what) for what in MEASURES}
-    shown = " ".join(f'data-{what}="{value:.6g}"' for what, value in medians.items())
+    shown = " ".join(f'data-{what}="{_text(what, value)}"' for what, value in medians.items())
     trials = sorted((trial[f"{factor}x"][row["measure"]] for trial in row["trials"]), reverse=True)
-    percents = " ".join(f"{100 * value:.1f}" for value in trials)
     return (
         f'<td class="share" style="--share:{own:.3f}" {shown} '
-        f'title="{factor}x, each trial: {percents}">{100 * own:.1f}</td>'
+        f'title="{factor}x, each trial: {" ".join(map(suite.percent, trials))}">{suite.percent(own)}</td>'
     )
+
+
+def _text(what: str, value: float | None) -> str:
+    """A median as it is shown: "inf" nats are those of a network that diverged."""
+    return f"{value or 0:.3f}" if what == "nats" else suite.percent(value or 0)
 
 
 def write(out: Path, rows: Sequence[Row], meta: Row, notes: str = "") -> None:

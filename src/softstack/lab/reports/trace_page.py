@@ -26,7 +26,8 @@ def page(network: Network, condition: Condition, seen: Observed, title: str) -> 
     buffered = isinstance(network, BufferedStackRNN)
     every = heads_of(seen, buffered=buffered)
     heads = [(layer, column) for layer, column in every if column.kind in ("strength", "choice")]
-    names = ["step", "reads" if buffered else "input", "says", "target", *(titled(seen, *h) for h in heads)]
+    names = ["step", "reads" if buffered else "input", "says", *(["target"] if seen.known else [])]
+    names += [titled(seen, *head) for head in heads]
     header = "".join(f"<th scope=col>{html.escape(name)}</th>" for name in names)
     alphabet = tasks.find(condition.task).alphabet
     lines = [*_steps(seen, heads, alphabet if buffered else ()), *_unmade(seen, len(heads))]
@@ -87,7 +88,7 @@ def _steps(
         symbol = seen.fed[t] if not alphabet else ""
         if alphabet and x.max() >= LEAST_SHARE:
             symbol = alphabet[int(x.argmax())]
-        said = _said(seen, outputs[t]) if t in outputs else [_cell(""), _cell("")]
+        said = _said(seen, outputs[t]) if t in outputs else [_cell("")] * (1 + seen.known)
         numbers = [_cell(_words(seen.traces[layer], head, t)) for layer, head in heads]
         yield [_cell(str(t + 1)), _cell(symbol, "symbol"), *said, *numbers]
 
@@ -102,7 +103,8 @@ def _unmade(seen: Observed, heads: int) -> Iterator[list[str]]:
 def _said(seen: Observed, j: int) -> list[str]:
     target = seen.example.target[j]
     verdict = "" if target is None else "right" if seen.predicted[j] == target else "wrong"
-    return [_cell(seen.predicted[j], f"symbol {verdict}"), _cell(target or UNSCORED, "symbol")]
+    cells = [_cell(seen.predicted[j], f"symbol {verdict}"), _cell(target or UNSCORED, "symbol")]
+    return cells if seen.known else cells[:1]
 
 
 def _cell(text: str, kind: str = "") -> str:

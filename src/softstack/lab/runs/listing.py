@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from softstack.errors import BadInput
+from softstack.errors import BadInput, install
 from softstack.lab.runs.index import COLUMNS
 from softstack.words import shown
 
@@ -30,7 +30,7 @@ def as_parquet(rows: Sequence[Row]) -> bytes:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise BadInput("--format parquet needs pyarrow: pip install 'softstack[parquet]'") from None
+        raise BadInput(f"--format parquet needs pyarrow: {install('parquet')}") from None
     kinds = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_()}
     schema = pyarrow.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
     file = io.BytesIO()

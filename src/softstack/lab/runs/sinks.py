@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from softstack.errors import BadInput
+from softstack.errors import BadInput, install
 from softstack.lab.runs.store import Run
 
 Sink = Callable[[Path, Run], None]
@@ -19,7 +19,7 @@ def tensorboard(root: Path, run: Run) -> None:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        raise BadInput("--sink tensorboard needs tensorboard: pip install 'softstack[tensorboard]'") from None
+        raise BadInput(f"--sink tensorboard needs tensorboard: {install('tensorboard')}") from None
     with SummaryWriter(str(root / "tensorboard" / _name(run))) as writer:
         for number, epoch in enumerate(run.epochs, 1):
             writer.add_scalar("loss", epoch.loss, number)
@@ -33,7 +33,7 @@ def wandb(root: Path, run: Run) -> None:
     try:
         import wandb as weights_and_biases
     except ImportError:
-        raise BadInput("--sink wandb needs wandb: pip install 'softstack[wandb]'") from None
+        raise BadInput(f"--sink wandb needs wandb: {install('wandb')}") from None
     config = {**asdict(run.condition), "seed": run.seed}
     with weights_and_biases.init(
         project="softstack",

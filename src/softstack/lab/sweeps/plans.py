@@ -79,6 +79,8 @@ def load(path: Path, root: Path | None = None) -> Sweep:
 
 def parse(content: dict[str, Any], name: str, source: str, folder: Path = Path()) -> Sweep:
     for key in content:
+        if key in KINDS and key not in KEYS:
+            raise BadInput(f"{source} has {key} outside of a table: put it under a line [condition]")
         if key not in KEYS:
             raise unknown(f"key in {source},", key, KEYS)
     sampled = [kind for kind in SAMPLERS if kind in content]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from softstack.errors import BadInput, unknown
+from softstack.errors import BadInput, install, unknown
 from softstack_command.forks import one_thread, prepare
 from softstack_command.interrupts import unbroken
 
@@ -168,8 +168,8 @@ def _certificates() -> dict[str, str]:
         from cryptography.hazmat.primitives.asymmetric import ec
     except ImportError:
         raise BadInput(
-            "workers are reached by TLS alone, which needs cryptography: pip install 'softstack[lab]', or "
-            "train in this process with --engine inline"
+            f"workers are reached by TLS alone, which needs cryptography: {install('lab')}; or train in this "
+            "process with --engine inline"
         ) from None
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "softstack")])
@@ -209,7 +209,7 @@ def slurm_cluster(engine: Engine) -> Iterator[Any]:
     try:
         from dask_jobqueue.slurm import SLURMCluster
     except ImportError:
-        raise BadInput("--engine slurm needs dask-jobqueue: pip install 'softstack[slurm]'") from None
+        raise BadInput(f"--engine slurm needs dask-jobqueue: {install('slurm')}") from None
     options = {**SLURM, **{key: value for key, value in engine.slurm.items() if key != "jobs"}}
     asked = options.get("scheduler_options", {})
     hidden = {"dashboard": "dashboard_address" in asked, "dashboard_address": "127.0.0.1:0"}

@@ -2,8 +2,8 @@
 a plugin (lab/plugins.py).
 
 Nothing else knows the tasks by name. What a task may have but need not is asked for by `of_length`,
-`machine_of`, `metrics_of`, `bounds_of`, `source_of`, `title_of`, `version_of` and `page_of`, which have an
-answer for every task.
+`knows`, `machine_of`, `metrics_of`, `bounds_of`, `source_of`, `title_of`, `version_of` and `page_of`, which
+have an answer for every task.
 """
 
 from collections.abc import Callable, Sequence
@@ -62,6 +62,7 @@ class Task(Protocol):
         repeats                  True where there are too few strings for test strings that are all distinct
         examples(rng, n, split)  the examples of a split, where its strings are not drawn: all, or n of them
         sizes                    how many strings its splits have, as fields of a Condition, where it has few
+        knows(symbols)           whether the targets of a string are known, where that is not so of every one
         page                     how the page of `softstack view` computes it, see tasks/page.py
         version                  to be raised when the task changes: what was trained on another version is
                                  not mixed with what is trained on this one
@@ -184,10 +185,13 @@ class Typed(NamedTuple):
 
     example: Example
     left: int | None  # the place, from 0, of the symbol with which it leaves; None where it does not
+    known: bool = True  # whether anything is known of its targets
 
     @property
     def sentence(self) -> str:
-        """What is said of a string that leaves the language; "" of others."""
+        """What is said of a string that leaves the language or is not known, as in panel.js; else ""."""
+        if not self.known:
+            return "The targets of this string are not known: nothing is scored."
         if self.left is None:
             return ""
         symbol = self.example.input[self.left]
@@ -203,6 +207,8 @@ def typed(task: Task, symbols: tuple[str, ...]) -> Typed:
     answer is what the machine says. So does the grammar whose next symbols are asked for, but it leaves the
     answer open. The padding symbol may always follow."""
     example = task.example(symbols)
+    if not knows(task, symbols):
+        return Typed(example, None, known=False)
     said = _said(task, example.input)
     read = len(said)
     if set(example.input[read:]) <= {task.padding}:
@@ -214,6 +220,12 @@ def typed(task: Task, symbols: tuple[str, ...]) -> Typed:
             target[read - 1] = right if right in task.outputs else None
         example = example._replace(target=tuple(target))
     return Typed(example, read)
+
+
+def knows(task: Task, symbols: tuple[str, ...]) -> bool:
+    """Whether the targets of a string are known."""
+    own: Callable[[tuple[str, ...]], bool] | None = getattr(task, "knows", None)
+    return own is None or own(symbols)
 
 
 def whole(task: Task, example: Example) -> Example:

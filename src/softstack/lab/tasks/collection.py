@@ -20,7 +20,7 @@ import numpy as np
 
 from softstack.errors import BadInput
 from softstack.lab.tasks.data import SPLITS, UNSCORED, Example, Split, parse, written
-from softstack.lab.tasks.page import ending, with_ending
+from softstack.lab.tasks.page import Page, ending, recorded, with_ending
 from softstack.words import counted
 
 MARK = "data-"  # what the name of such a task begins with
@@ -74,12 +74,23 @@ class Collection:
 
     @cached_property
     def _known(self) -> dict[tuple[str, ...], Example]:
-        """By their inputs. Where an input has several targets, those of its first example."""
-        return {example.input: example for example in reversed(self._all)}
+        """By their inputs. Where an input has several targets, those of its first example. The padding after
+        an input that is shorter than its targets may be left out."""
+        whole = {example.input: example for example in reversed(self._all)}
+        return {**{self._word(symbols): example for symbols, example in whole.items()}, **whole}
+
+    def _word(self, symbols: tuple[str, ...]) -> tuple[str, ...]:
+        """An input without the padding after it."""
+        last = max((k for k, symbol in enumerate(symbols, 1) if symbol != self.padding), default=0)
+        return symbols[:last] or symbols
 
     @cached_property
     def _ending(self) -> dict[str, Any] | None:
-        return ending([[list(s), list(t), list(s)] for s, t in self._known.values()])
+        return ending([[list(s), list(t), list(s)] for s, t in dict.fromkeys(self._known.values())])
+
+    @property
+    def page(self) -> Page:
+        return recorded(self, splits=SPLITS)
 
     def length(self, split: Split) -> int:
         return max(len(example.input) for example in self.splits[split])
@@ -95,9 +106,10 @@ class Collection:
         return there if n == len(there) else [there[k] for k in sorted(rng.permutation(len(there))[:n])]
 
     def sample(self, rng: np.random.Generator, n: int, split: Split) -> list[tuple[str, ...]]:
-        """Inputs of n examples of a split, as different as can be."""
+        """Inputs of n examples of a split, as different as can be; `example` adds padding."""
         there = self.splits[split]
-        return [there[k % len(there)].input for k in rng.permutation(max(n, len(there)))[:n]]
+        inputs = (there[k % len(there)].input for k in rng.permutation(max(n, len(there)))[:n])
+        return [word if self._known[word := self._word(s)].input == s else s for s in inputs]
 
     def example(self, symbols: tuple[str, ...]) -> Example:
         """That of the data where there is one; else nothing is scored. What all strings of the data end with
@@ -105,6 +117,10 @@ class Collection:
         if symbols not in self._known:
             symbols = with_ending(self._ending, symbols)
         return self._known.get(symbols) or Example(symbols, (None,) * len(symbols))
+
+    def knows(self, symbols: tuple[str, ...]) -> bool:
+        """Whether the data have a string."""
+        return not {symbols, with_ending(self._ending, symbols)}.isdisjoint(self._known)
 
 
 _held: dict[str, Collection] = {}  # the collections of this process, by name

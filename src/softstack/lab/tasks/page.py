@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softstack.formal.grammar import Grammar
+from softstack.lab.tasks.data import Split
 
 if TYPE_CHECKING:
     from softstack.lab.tasks import Task
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 Page = dict[str, Any]
 Record = list[list[str | None]]  # what the network is given, the targets, and the string that was drawn
 KINDS = ("reversal", "xor", "next", "machine", "formula")  # that tasks.js has
-EXAMPLES = 300  # recorded, of training and of test
+EXAMPLES = 300  # recorded of a split, at most
 
 
 def computed(kind: str, sizes: Sequence[int], trained: int, *, script: str = "", **details: Any) -> Page:
@@ -38,18 +39,17 @@ def rules(grammar: Grammar) -> dict[str, Any]:
     return {"start": grammar.start, "rules": bodies}
 
 
-def recorded(task: "Task", kind: str | None = None) -> Page:
-    """Strings with their targets, of training and test, for a task whose strings the page cannot draw."""
+def recorded(task: "Task", kind: str | None = None, *, splits: Sequence[Split] = ("train", "test")) -> Page:
+    """Strings with their targets, of training and others, for a task whose strings the page cannot draw."""
     rng = np.random.default_rng(1)
-    train, test = (
-        [record(task, word) for word in task.sample(rng, EXAMPLES, split)] for split in ("train", "test")
-    )
+    words = {split: dict.fromkeys(task.sample(rng, EXAMPLES, split)) for split in splits}
+    records = {word: record(task, word) for split in splits for word in words[split]}
     return {
         "kind": kind,
-        "sizes": sorted({len(symbols) for symbols, _, _ in train + test}),
-        "trained_size": max(len(symbols) for symbols, _, _ in train),
-        "examples": train + test,
-        "ending": ending(train + test),
+        "sizes": sorted({len(symbols) for symbols, _, _ in records.values()}),
+        "trained_size": max(len(records[word][0]) for word in words["train"]),
+        "examples": list(records.values()),
+        "ending": ending(list(records.values())),
     }
 
 
