@@ -112,5 +112,6 @@ def _strengths(diagnosis: Diagnosis) -> str:
     return (
         f'<section class="panel"><h2>Strengths</h2>{"".join(lines)}<div class="columns"><b></b>'
         "<small><span>0</span><span>1</span></small></div>"
-        f"<p>Added up over the strengths of a step, they are {off:.2g} away from 0 or 1 on average.</p></section>"
+        f"<p>Added up over the strengths of a step, they are {off:.2g} away from 0 or 1 on average.</p>"
+        "</section>"
     )

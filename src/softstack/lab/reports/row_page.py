@@ -51,7 +51,8 @@ def page(runs: Sequence[store.Run], paper: Row | None, index: str, title: str = 
         f"<style>{viewer.asset('report.css')}</style>"
         f'<p class="back"><a href="{html.escape(index)}">← {html.escape(title)}</a></p>'
         f'<section class="panel report"><h2>{counted(len(runs), "trial")}</h2>'
-        '<p class="caption">Best, median and worst are by dev accuracy, as one would choose without the test.</p>'
+        '<p class="caption">Best, median and worst are by dev accuracy: '
+        "one who has not seen the test would choose so.</p>"
         f'<div class="charts">{"".join(figures)}</div>{_table(runs, marked)}</section>'
     )
     return network_page.page(shown, notes=notes, before=before)
