@@ -48,7 +48,7 @@ class StackRNN(Disturbed):
     * `num_layers`: cells one above the other, each with a memory; each reads the features of the one below
     * `dropout`: share of those features that is dropped in training
     * `state_reset`: in training, how likely the controller's state is lost before each step, in each sequence
-      by itself, so that it learns to keep things in its memory; 0.5 with a `hidden_noise` of 0.2 works well
+      by itself, so that it learns to keep things in its memory; 0.5 with a `hidden_noise` of 0.3 works well
     * `hidden_noise`: in training, the standard deviation of the noise that is added to h after each step.
       A controller without a state has nothing to reset or to disturb
     * `bidirectional`: a second cell in each layer reads backwards; features, and y, stand side by side
