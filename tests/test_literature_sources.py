@@ -70,7 +70,7 @@ def test_translations_are_those_of_the_grammar(rules, translated):
 )
 def test_sentences_are_as_likely_as_in_the_grammar(name, rules, longest):
     """By their length, among short ones."""
-    rng, grammar = np.random.default_rng(0), TASKS[name].grammar
+    rng, grammar = np.random.default_rng(0), TASKS[name].weighted
     drawn = Counter(len(pair[0]) for _ in range(3000) if (pair := derived(rules, "A", rng)) is not None)
     lengths = range(3, longest + 1)
     total = sum(drawn[length] for length in lengths)
@@ -198,7 +198,7 @@ def test_bounds_of_all_strings_of_a_length(name):
 
 
 def test_the_hardest_language_is_weighed_as_it_is_defined():
-    grammar = HARDEST_CFL.grammar
+    grammar = HARDEST_CFL.weighted
     rules = {
         name: [(w, " ".join(body)) for w, body in zip(grammar.weights[name], bodies, strict=True)]
         for name, bodies in grammar.grammar.rules.items()

@@ -168,7 +168,7 @@ META = {"seeds": [0, 1, 2], "steps": 3, "restarts": 2, "commit": "abc", "softsta
 
 def test_the_report_has_medians_and_counts():
     assert suite.matrix(ROWS) == [
-        ["", "Reversal", "Delayed XOR"], ["stack", "100.0", "20.0"], ["queue", "50.0", ""]
+        ["", "stack", "queue"], ["Reversal", "100.0", "50.0"], ["Delayed XOR", "20.0", ""]
     ]  # fmt: skip
     assert suite.line(ROWS[1])[4:9] == ["100.0", "100.0", "100.0", "100.0", "2 of 3"]
     assert suite.of_task(ROWS, "reversal") == [

@@ -1,6 +1,7 @@
 """The tasks: worked examples, distributions, exact transducers, and files of examples."""
 
 import io
+from statistics import fmean
 
 import numpy as np
 import pytest
@@ -59,6 +60,16 @@ def test_contract_of_every_task(name, split):
     assert examples[:20] != draw(task, np.random.default_rng(4), 20, split)
     if split == "test" and not getattr(task, "repeats", False):
         assert len(set(examples)) == 300
+
+
+@every_task
+def test_strings_that_are_longer_than_in_training(name):
+    task, rng = TASKS[name], np.random.default_rng(0)
+    trained_on = [task.example(word) for word in task.sample(rng, 200, "train")]
+    mean = fmean(len(example.input) for example in trained_on)
+    for factor in (2, 10):
+        longer = tasks.longer(task, rng, 20, factor)
+        assert len(longer) == 20 and fmean(len(example.input) for example in longer) > 0.7 * factor * mean
 
 
 @pytest.mark.parametrize(
@@ -280,7 +291,7 @@ def test_a_task_without_a_machine_or_a_page():
     assert tasks.machine_of(Xor(delay=2)) is None
     page = tasks.page_of(Plain())
     assert (page["kind"], page["trained_size"], page["sizes"]) == (None, 6, list(range(1, 13)))
-    assert len(page["examples"]) == 600
+    assert len(page["examples"]) == 12  # each string once
     assert all(symbols == target == word for symbols, target, word in page["examples"])
 
 

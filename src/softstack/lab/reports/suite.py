@@ -110,12 +110,12 @@ def values(rows: Sequence[Row], field: str) -> list[str]:
 
 
 def matrix(rows: Sequence[Row], factor: int = 10) -> list[list[str]]:
-    """A line for each memory: on each task the median of its best controller and recipe at a length."""
-    listed = values(rows, "task")
-    table = [["", *(names.task(task) for task in listed)]]
-    for memory in values(rows, "memory"):
-        cells = [best(rows, task, memory, factor) for task in listed]
-        table.append([memory, *(percent(middle(row, factor) or 0) if row else "" for row in cells)])
+    """A line for each task: of each memory the median of its best controller and recipe at a length."""
+    memories = values(rows, "memory")
+    table = [["", *memories]]
+    for task in values(rows, "task"):
+        cells = [best(rows, task, memory, factor) for memory in memories]
+        table.append([names.task(task), *(percent(middle(row, factor) or 0) if row else "" for row in cells)])
     return table
 
 

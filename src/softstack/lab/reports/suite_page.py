@@ -65,12 +65,12 @@ def _link(row: Row) -> str:
 
 
 def _matrix(rows: Sequence[Row]) -> str:
-    listed = suite.values(rows, "task")
-    head = "".join(f"<th scope=col><span>{html.escape(names.task(task))}</span></th>" for task in listed)
+    memories = suite.values(rows, "memory")
+    head = "".join(f"<th scope=col><span>{html.escape(memory)}</span></th>" for memory in memories)
     lines = []
-    for memory in suite.values(rows, "memory"):
-        cells = "".join(_best(suite.best(rows, task, memory)) for task in listed)
-        lines.append(f"<tr><th scope=row>{html.escape(memory)}</th>{cells}</tr>")
+    for task in suite.values(rows, "task"):
+        cells = "".join(_best(suite.best(rows, task, memory)) for memory in memories)
+        lines.append(f"<tr><th scope=row>{html.escape(names.task(task))}</th>{cells}</tr>")
     return (
         '<section class="panel"><h2>Ten times as long as in training</h2>'
         "<p>The median trial of each memory's best controller and recipe, in percent. Press a "

@@ -40,7 +40,7 @@ def going_on(mean: float) -> float:
 class LanguageModel:
     name: str
     letters: tuple[str, ...]
-    grammar: Weighted
+    weighted: Weighted
 
     source = "DuSell and Chiang 2020"
     padding = "_"
@@ -62,20 +62,20 @@ class LanguageModel:
     @cached_property
     def lengths(self) -> tuple[int, ...]:
         """Those that have strings, without the full stop."""
-        return tuple(length for length in range(SHORTEST, LONGEST + 1) if self.grammar.total(length))
+        return tuple(length for length in range(SHORTEST, LONGEST + 1) if self.weighted.total(length))
 
     def length(self, split: Split) -> int:
         return LONGEST + 1
 
     def sample(self, rng: np.random.Generator, n: int, split: Split) -> list[tuple[str, ...]]:
-        return [self.grammar.draw(rng, int(length)) for length in rng.choice(self.lengths, n)]
+        return [self.weighted.draw(rng, int(length)) for length in rng.choice(self.lengths, n)]
 
     def of_length(self, rng: np.random.Generator, length: int) -> tuple[str, ...]:
         lengths = range(max(1, length - 1), max(1, length - 5), -1)
-        longest = next((k for k in lengths if self.grammar.total(k)), None)
+        longest = next((k for k in lengths if self.weighted.total(k)), None)
         if longest is None:
             raise BadInput(f"{self.name} has no string of {length} symbols, or a few less: ask for more")
-        return self.grammar.draw(rng, longest)
+        return self.weighted.draw(rng, longest)
 
     def example(self, symbols: tuple[str, ...]) -> Example:
         word = self._word(symbols)
@@ -85,10 +85,10 @@ class LanguageModel:
         """The nats that the source needs for each string and its full stop."""
         words = [self._word(symbols) for symbols in strings]
         surprisals = []
-        for word, weight in zip(words, self.grammar.weigh(words), strict=True):
+        for word, weight in zip(words, self.weighted.weigh(words), strict=True):
             if not weight:
                 raise BadInput(f"{' '.join(word)!r} is not a string of {self.name}: it has no probability")
-            nats = log(self.grammar.total(len(word))) - log(weight)
+            nats = log(self.weighted.total(len(word))) - log(weight)
             surprisals.append(nats + (log(len(self.lengths)) if len(word) in self.lengths else 0))
         return surprisals
 

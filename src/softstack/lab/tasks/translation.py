@@ -53,7 +53,7 @@ ARTICLES = {
 @dataclass(frozen=True)
 class Translation:
     name: str
-    grammar: Weighted
+    weighted: Weighted
     vocabulary: tuple[tuple[str, str], ...]  # classes of words and of their translations
     size: int  # words of a class
     single: tuple[tuple[str, str], ...]  # other words, and what they may become
@@ -86,11 +86,11 @@ class Translation:
     def sample(self, rng: np.random.Generator, n: int, split: Split) -> list[tuple[str, ...]]:
         """As likely as in the grammar, among the sentences of these lengths."""
         low, high = TESTED if split == "test" else TRAINED
-        return [self._worded(rng, self.grammar.draw_within(rng, low, high)) for _ in range(n)]
+        return [self._worded(rng, self.weighted.draw_within(rng, low, high)) for _ in range(n)]
 
     def of_length(self, rng: np.random.Generator, length: int) -> tuple[str, ...]:
         """Half of it, and the other half are #s."""
-        return self._worded(rng, self.grammar.draw(rng, max(5, (length - 1) // 2)))
+        return self._worded(rng, self.weighted.draw(rng, max(5, (length - 1) // 2)))
 
     def example(self, symbols: tuple[str, ...]) -> Example:
         return answered(symbols, [*self.translated(word_of(symbols)), END])

@@ -16,7 +16,10 @@ from softstack.memory import MEMORIES
 
 RECIPES = ("plain", "solve")
 CONTROLLERS = ("linear", "rnn", "gru", "lstm")
-TASKS = ("reversal", "short_copy", "parenthesis", "agreement", "delayed_xor", "anbn")
+TASKS = (
+    *("reversal", "delayed_xor", "parenthesis", "formula", "agreement"),  # of the paper
+    *("short_copy", "anbn", "anbmcnm", "dyck_2", "parity", "stack_manipulation"),  # of others
+)
 ASKED_FOR = (
     "superposition_without_noop",
     "vector_nondeterministic",
