@@ -180,6 +180,8 @@ def test_the_report_has_medians_and_counts():
     assert suite.counting(ROWS) == ""
     mixed = [*ROWS, row("anbn", "stack", "lstm", "plain", [0.5])]
     assert suite.counting(mixed) == "aⁿbⁿ is scored by whole strings, the others by symbols."
+    three = [*mixed, *(row(task, "stack", "lstm", "plain", [0.5]) for task in ("dyck_2", "anbmcnm"))]
+    assert suite.counting(three).startswith("aⁿbⁿ, Dyck 2 and aⁿbᵐcⁿ⁺ᵐ are scored by whole strings")
     assert (suite.measure("anbn"), suite.measure("reversal")) == ("whole", "right")
     counted = row("anbn", "none", "rnn", "plain", [0.996, 0.998, 0.998])
     assert suite.line(counted)[4:9] == ["49.9"] * 4 + ["0 of 3"]  # half of the strings: not solved

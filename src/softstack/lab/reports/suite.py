@@ -187,8 +187,9 @@ def counting(rows: Sequence[Row]) -> str:
     whole = [names.task(task) for task in listed if measure(task) == "whole"]
     if len(whole) in (0, len(listed)):
         return ""
-    are = "is" if len(whole) == 1 else "are"
-    return f"{' and '.join(whole)} {are} scored by whole strings, the others by symbols."
+    *before, last = whole
+    told = f"{', '.join(before)} and {last} are" if before else f"{last} is"
+    return f"{told} scored by whole strings, the others by symbols."
 
 
 def stamp(meta: Row) -> str:
