@@ -76,7 +76,7 @@ def test_exercises_have_solutions_that_print_what_they_say(both):
 
 def test_they_say_how_to_open_them(both):
     name, stored, _ = both
-    assert f"jupyter lab {name}.ipynb" in stored.cells[0].source.replace("\n", " ")
+    assert f"jupyter lab notebooks/{name}.ipynb" in stored.cells[0].source.replace("\n", " ")
 
 
 def test_they_come_to_what_they_teach(both):
