@@ -181,6 +181,8 @@ def test_a_controller_without_a_state_has_nothing_to_lose():
     assert_close(net(x)[0], net.eval()(x)[0])
     with pytest.raises(BadInput, match="no state to disturb"):
         net(x, disturbance=Disturbance(torch.ones(2, 4), torch.zeros(2, 4, 5)))
+    with pytest.raises(BadInput, match=r"must be an ss.Disturbance of two tensors; got int"):
+        net(x, disturbance=5)
 
 
 @pytest.mark.parametrize(

@@ -307,6 +307,7 @@ def test_it_learns_brackets_and_goes_on_six_times_as_far(generator):
         (dict(heads=0), r"heads must be a whole number of at least 1; got 0"),
         (dict(memory="stock"), r"unknown memory 'stock'.*stack"),
         (dict(backend="cuda"), r"unknown backend 'cuda'"),
+        (dict(dtype=torch.int64), r"dtype must be floating point"),
     ],
 )
 def test_what_is_refused(change, message):

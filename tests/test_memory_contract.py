@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import pytest
 import torch
+from torch import nn
 from torch.func import grad, vmap
 from torch.testing import assert_close
 from torch.utils._pytree import tree_leaves, tree_map
@@ -160,13 +161,13 @@ def test_vmap_and_grad_transform(scan, generator):
 
 @every_memory
 def test_detach_and_compact(memory, generator):
-    """A detach state has no history. A compact one reads the same from now on, and has no empty cell."""
+    """A detached state has no history. A compact one reads the same from now on, and has no empty cell."""
     told = {k: p.requires_grad_() for k, p in instructions(MEMORIES[memory](2), generator, 2, 6).items()}
     for name in told.keys() & {"u", "u_top"}:
         told[name] = torch.ones_like(told[name])  # something becomes empty
     state = run(memory, told)[1]
-    assert not any(leaf.requires_grad for leaf in tree_leaves(ss.memory.states.detach(state)))
-    same(ss.memory.states.detach(state), state)
+    assert not any(leaf.requires_grad for leaf in tree_leaves(ss.detach(state)))
+    same(ss.detach(state), state)
     small = ss.compact(state)
     more = instructions(MEMORIES[memory](2), generator, 2, 4)
     assert_close(run(memory, more, small)[0], run(memory, more, state)[0])
@@ -266,14 +267,99 @@ def test_wrong_kinds_of_heads():
     for make, message in (
         (lambda: ss.Vector(0), "size of a Vector must be a whole number of at least 1; got 0"),
         (lambda: ss.Strength(count=0), "count of a Strength must be"),
-        (lambda: ss.Choice(()), "actions of a Choice must be names"),
-        (lambda: ss.Choice(("push", "push")), "actions of a Choice must be names, each another"),
+        (lambda: ss.Choice(()), "actions of a Choice must be a tuple of names"),
+        (lambda: ss.Choice(("push", "push")), "actions of a Choice must be a tuple of names, each another"),
+        (lambda: ss.Choice("abc"), "actions of a Choice must be a tuple of names, each another"),
         (lambda: ss.Several("stack", 2), "a memory is needed here, such as"),
         (lambda: ss.scan("stack", {}), "a memory is needed here, such as"),
+        (lambda: ss.scan(ss.Stack, {}), "a memory is needed here, such as"),
+        (lambda: ss.StackLayer(8, memory=ss.Stack), "a memory is needed here, such as"),
+        (lambda: ss.detach(None), "a state is a tuple of tensors, as networks give it; got NoneType"),
         (lambda: ss.scan(ss.Deque(2), [torch.zeros(2)]), "told .* by name, in a dict; got a list"),
     ):
         with pytest.raises(ss.BadInput, match=message):
             make()
+
+
+@pytest.mark.parametrize("network", ["scan", "plain", "buffered"])
+def test_one_sequence_with_its_length(network, generator):
+    """Without a batch axis, by the kernel and by the reference."""
+    if network == "scan":
+        v, u, d = (torch.rand(5, *more, generator=generator, **DOUBLE) for more in ((2,), (), ()))
+        results = [
+            ss.stack_scan(v, u, d, lengths=torch.tensor(3), backend=kernel)
+            for kernel in ("cpu", "reference")
+        ]
+    else:
+        more = dict(hidden_size=4, memory_size=2, output_size=2, **DOUBLE)
+        net = ss.StackRNN(3, **more) if network == "plain" else ss.BufferedStackRNN(3, **more)
+        x, results = torch.randn(5, 3, generator=generator, **DOUBLE), []
+        for net.backend in ("cpu", "reference"):
+            results.append(net(x, lengths=torch.tensor(3)))
+    same(*results)
+    assert network == "buffered" or not results[0][0][3:].any()
+
+
+def test_a_scan_takes_what_a_network_tells_its_memory(generator):
+    memory, told = ss.Superposition(2), []
+    net = ss.StackRNN(3, hidden_size=4, memory=memory, **DOUBLE)
+    edit = ss.Edit(actions=lambda actions: told.append(actions.instructions) or actions)
+    _, _, trace = net(torch.randn(2, 5, 3, generator=generator, **DOUBLE), edit=edit, return_trace=True)
+    sequence = type(told[0])(*(torch.stack(parts, 1) for parts in zip(*told, strict=True)))
+    assert_close(ss.scan(memory, sequence)[0], trace.r)
+
+
+class Learnt(nn.Module):
+    """A memory with a weight of its own: a register of what it makes of a vector."""
+
+    name, drawn, width, heads = "learnt", "cells", 2, {"v": ss.Vector(2)}
+
+    def __init__(self, size=2):
+        super().__init__()
+        self.map = nn.Linear(size, size)
+
+    def init(self, batch=(), *, device=None, dtype=None):
+        return Left(torch.zeros(*batch, 2, device=device, dtype=dtype))
+
+    def step(self, state, instructions):
+        value = self.map(instructions.v)
+        return Left(value), value
+
+    def contents(self, state):
+        return ss.Contents(state.left.unsqueeze(-2), torch.ones_like(state.left[..., :1]))
+
+
+def test_a_memory_with_weights_of_its_own(monkeypatch, generator):
+    net = ss.StackRNN(3, hidden_size=4, memory=Learnt(), **DOUBLE)
+    x = torch.randn(2, 4, 3, generator=generator, **DOUBLE)
+    grads = torch.autograd.grad(net(x)[0].sum(), [net.cell.memory.map.weight])
+    assert grads[0].any() and "cell.memory.map.weight" in net.state_dict()
+    layer = ss.StackLayer(8, heads=2, memory=Learnt(), **DOUBLE)
+    assert layer(torch.randn(2, 4, 8, generator=generator, **DOUBLE))[0].dtype == torch.float64
+    for make, message in (
+        (lambda: ss.Several(Learnt(), 2), "Learnt has weights .* would not be trained inside Several"),
+        (lambda: ss.Deep(Learnt(), 2), "Learnt has weights .* would not be trained inside Deep"),
+        (lambda: ss.StackRNN(3, hidden_size=4, memory=Learnt(), num_layers=2), "serves one cell"),
+    ):
+        with pytest.raises(ss.BadInput, match=message):
+            make()
+    monkeypatch.setitem(ss.MEMORIES, "learnt", Learnt)
+    net = ss.StackRNN(3, hidden_size=4, memory="learnt", memory_size=2, num_layers=2)
+    first, second = (cell.memory.map.weight for cell in net.cells)
+    assert first is not second
+
+
+def test_trying_a_memory_draws_no_number():
+    class Noisy(Register):
+        def step(self, state, instructions):
+            torch.rand(1)
+            return super().step(state, instructions)
+
+    torch.manual_seed(0)
+    expected = torch.rand(1)
+    torch.manual_seed(0)
+    ss.Several(Noisy(2), 2)
+    assert torch.equal(torch.rand(1), expected)
 
 
 class Left(NamedTuple):

@@ -99,7 +99,7 @@ def test_ties_in_a_deque(T, ragged, generator):
 @pytest.mark.parametrize("memory", UNBUFFERED)
 def test_what_is_not_a_number_shows(memory, generator):
     for fault in ("x", "weight", *build("gru", memory).cell.head_kinds):
-        net = build("gru", memory)
+        net = build("gru", memory, backend="cpu")
         x = torch.randn(2, 5, 3, generator=generator, **DOUBLE)
         with torch.no_grad():
             if fault == "x":
@@ -122,7 +122,7 @@ def _by_reference(net, x):
 @pytest.mark.parametrize("memory", UNBUFFERED)
 @pytest.mark.parametrize("controller", CORES)
 def test_a_population_is_one_call(controller, memory, generator):
-    nets = [build(controller, memory) for _ in range(3)]
+    nets = [build(controller, memory, backend="cpu") for _ in range(3)]
     x = torch.randn(3, 7, 6, 3, generator=generator, **DOUBLE)
     stacked, _ = stack_module_state(nets)
     parameters = {name: p.detach().requires_grad_() for name, p in stacked.items()}
@@ -138,7 +138,7 @@ def test_a_population_is_one_call(controller, memory, generator):
 
 @pytest.mark.parametrize("memory", UNBUFFERED)
 def test_the_same_call_gives_the_same_bits(memory, generator):
-    net = build("lstm", memory, dtype=torch.float32)
+    net = build("lstm", memory, dtype=torch.float32, backend="cpu")
     x = torch.randn(5, 40, 3, generator=generator)
     first, second = ([net(x)[0], *torch.autograd.grad(net(x)[0].sum(), net.parameters())] for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))

@@ -258,6 +258,11 @@ def small(network=ss.StackRNN, **more):
             r"the `state` of an Edit must give a State; got NoneType",
         ),
         (
+            lambda: small(ss.BufferedStackRNN)(torch.zeros(2, 5, 3), edit=[ss.Edit()]),
+            r"edit must be an ss.Edit; got a list",
+        ),
+        (lambda: small().cell(torch.zeros(2, 3), (1,)), r"state must be a State, as init gives it"),
+        (
             lambda: small()(torch.zeros(2, 5, 3), edit=ss.Edit(actions=lambda actions: None)),
             r"the `actions` of an Edit must give Actions; got NoneType",
         ),

@@ -151,6 +151,18 @@ def test_layers_stand_side_by_side(opened, untrained):
         assert f"Pops {trace.u[1]:.2f}, pushes {trace.d[1]:.2f}." in said
 
 
+def test_the_bias_of_a_head_that_one_layer_has():
+    net = ss.StackRNN(3, hidden_size=4, memory_size=2, output_size=2, num_layers=2)
+    net.reset_parameters(biases={"y": 0.5, "d": 2.0})
+    assert net.cells[1].heads.bias_of("y").tolist() == [0.5, 0.5]
+    assert [cell.heads.bias_of("d").item() for cell in net.cells] == [2.0, 2.0]
+    before = [p.clone() for p in net.parameters()]
+    for refusing in (net, net.cells[0]):
+        with pytest.raises(ss.BadInput, match="unknown head 'z'"):
+            refusing.reset_parameters(biases={"z": 0.5})
+    assert all(map(torch.equal, before, net.parameters()))  # nothing was drawn
+
+
 def test_an_edit_may_be_of_one_cell():
     net, x = network(num_layers=2), torch.randn(2, 5, 3)
     quiet = Edit(actions=lambda actions: actions._replace(y=torch.zeros_like(actions.y)))

@@ -145,6 +145,8 @@ class BufferedStackRNN(Disturbed):
         counts = None if lengths is None else self._counts(lengths, x)  # (B,)
         network, input, i, output = state
         input = buffers.fill(input, x, None if filled is None else filled.to(x.dtype))
+        if edit is not None and not isinstance(edit, Edit):
+            raise BadInput(f"edit must be an ss.Edit; got {checks.described(edit)}")
         (cell_disturbance,) = of_call(self, disturbance, [network.h], steps)
         reason = fit.kept(return_trace, edit) or fit.why_not(self.cell, x, steps)
         kernel = kernels.choose(self.backend, x, reason)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
 from softstack import checks
-from softstack.controllers import CONTROLLERS, Heads, Hidden, Linear, require, reset
+from softstack.controllers import CONTROLLERS, Heads, Hidden, Linear, require, require_names, reset
 from softstack.disturbance import Disturbance
 from softstack.errors import BadInput, unknown
 from softstack.memory import MEMORIES, Batch, Memory, Scores, Strength
@@ -71,12 +71,11 @@ class StackCell(nn.Module):
         checks.positive("input_size", input_size)
         if output_size is not None:
             checks.positive("output_size", output_size)
-        if dtype is not None and not dtype.is_floating_point:
-            raise BadInput(f"dtype must be floating point, such as torch.float32; got {dtype}")
+        checks.floating(dtype)
         self.input_size = input_size
-        self.memory = _memory(memory, memory_size)
-        self.memory_size = memory_size or self.memory.width
         kind: dict[str, Any] = dict(device=device, dtype=dtype)
+        self.memory = _memory(memory, memory_size, kind)
+        self.memory_size = memory_size or self.memory.width
         self.core: Any = _core(controller, input_size + self.memory.width, hidden_size, kind)
         self.hidden_size = hidden_size or self.core.features
         self.output_size = output_size
@@ -95,6 +94,7 @@ class StackCell(nn.Module):
     ) -> None:
         """First weights: the core's own, and the authors' for the heads. `biases` are those of heads, by
         name, where they should differ from what the memory asks for."""
+        require_names(biases or {}, self.head_kinds)
         reset(self.core, generator)
         self.heads.reset_parameters(generator, biases)
 
@@ -116,6 +116,8 @@ class StackCell(nn.Module):
         Where `live` (B,) is false the step is padding: nothing changes and every action is 0. `disturbance`
         is what training does to the controller's state in this step.
         """
+        if not isinstance(state, State):
+            raise BadInput(f"state must be a State, as init gives it; got {checks.described(state)}")
         start = state if edit is None else edit.state(state)
         if not isinstance(start, State):
             raise BadInput(f"the `state` of an Edit must give a State; got {checks.described(start)}")
@@ -174,7 +176,7 @@ class StackCell(nn.Module):
         )
 
 
-def _memory(memory: str | Memory, size: int | None) -> Memory:
+def _memory(memory: str | Memory, size: int | None, kind: dict[str, Any]) -> Memory:
     if isinstance(memory, str):
         if memory not in MEMORIES:
             raise unknown("memory", memory, MEMORIES)
@@ -192,6 +194,8 @@ def _memory(memory: str | Memory, size: int | None) -> Memory:
             raise BadInput(
                 f"memory_size is {size}, but {memory} reads vectors of {memory.width}: leave memory_size out"
             )
+    if isinstance(memory, nn.Module):  # it has weights of its own
+        memory.to(**kind)
     trusted: Memory = trusting(memory)  # the heads keep strengths in [0, 1]
     return trusted
 
@@ -208,7 +212,7 @@ def _core(controller: str | nn.Module, input_size: int, hidden_size: int | None,
                 f"hidden_size is {hidden_size}, but the controller has {controller.features} features: "
                 "leave hidden_size out"
             )
-        core: Any = controller.to(**{name: value for name, value in kind.items() if value is not None})
+        core: Any = controller.to(**kind)
         require(core, input_size, kind)
         return core
     if controller not in CONTROLLERS:

@@ -44,6 +44,12 @@ def positive(name: str, size: object) -> None:
         raise BadInput(f"{name} must be a whole number of at least 1; got {size!r}")
 
 
+def floating(dtype: torch.dtype | None) -> None:
+    """What networks are made in; None for PyTorch's own."""
+    if dtype is not None and not dtype.is_floating_point:
+        raise BadInput(f"dtype must be floating point, such as torch.float32; got {dtype}")
+
+
 def width(v: Tensor) -> int:
     """m of v (B, T, m) or (T, m)."""
     tensor("v", v)

@@ -9,7 +9,7 @@ its layers draw theirs, as PyTorch does. docs/add/controller.md has one in a fil
 """
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from inspect import signature
 from typing import Any, cast
 
@@ -210,6 +210,13 @@ def _is_state(h: Any) -> bool:
     return isinstance(h, tuple) and all(isinstance(part, Tensor) for part in h)
 
 
+def require_names(biases: Iterable[str], heads: Collection[str]) -> None:
+    """Biases are of heads that there are."""
+    for name in biases:
+        if name not in heads:
+            raise unknown("head", name, heads)
+
+
 class Heads(nn.Linear):
     """§2.2: the linear map behind all that a controller says in a step; each head has rows of its own.
 
@@ -227,9 +234,7 @@ class Heads(nn.Linear):
         self, generator: torch.Generator | None = None, biases: Mapping[str, float] | None = None
     ) -> None:
         """The authors' first weights, and the bias of each head: its own, or that in `biases`."""
-        for name in biases or {}:
-            if name not in self.heads:
-                raise unknown("head", name, self.heads)
+        require_names(biases or {}, getattr(self, "heads", {}))
         draw_weights(self, generator)
         for name, head in getattr(self, "heads", {}).items():  # nn.Linear draws once before there are any
             bias = (biases or {}).get(name, head.bias)

@@ -8,7 +8,7 @@ the same numbers.
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -118,7 +118,8 @@ def of_call(
 
 def checked(disturbance: Disturbances, states: Sequence[Hidden], steps: int) -> list[Disturbance]:
     """What a caller drew."""
-    disturbances = [disturbance] if isinstance(disturbance, Disturbance | Tensor) else list(disturbance)
+    several = isinstance(disturbance, list | tuple) and not isinstance(disturbance, Disturbance)
+    disturbances = cast(list[Disturbance], list(disturbance) if several else [disturbance])
     for drawn in disturbances:
         if not isinstance(drawn, Disturbance) or not all(isinstance(part, Tensor) for part in drawn):
             raise BadInput(f"disturbance must be an ss.Disturbance of two tensors; got {described(drawn)}")

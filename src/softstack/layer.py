@@ -59,6 +59,7 @@ class StackLayer(nn.Module):
         checks.positive("d_model", d_model)
         checks.positive("heads", heads)
         kernels.require(backend)
+        checks.floating(dtype)
         if isinstance(memory, str) and memory not in MEMORIES:
             raise unknown("memory", memory, MEMORIES)
         if isinstance(memory, str) and memory_size is None and d_model % heads:
@@ -67,8 +68,11 @@ class StackLayer(nn.Module):
                 "in each head's vectors"
             )
         size = d_model // heads if memory_size is None else memory_size
-        self.memory: Any = trusting(MEMORIES[memory](size) if isinstance(memory, str) else memory)
-        require(self.memory)
+        made: Any = MEMORIES[memory](size) if isinstance(memory, str) else memory
+        require(made)
+        if isinstance(made, nn.Module):  # it has weights of its own
+            made.to(device=device, dtype=dtype)
+        self.memory: Any = trusting(made)
         if not isinstance(memory, str) and memory_size not in (None, memory.width):
             raise BadInput(f"memory_size is {memory_size}, but {memory} has a size: leave memory_size out")
         size = size if isinstance(memory, str) else self.memory.width

@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from softstack import checks, fit, fused, kernels
 from softstack.cell import Edit, Edits, StackCell, State
+from softstack.controllers import require_names
 from softstack.disturbance import Disturbance, Disturbances, Disturbed, of_call, warn_without_state
 from softstack.errors import BadInput
 from softstack.memory import Batch, Memory
@@ -89,6 +90,11 @@ class StackRNN(Disturbed):
                 "a controller that is given as a module serves one cell: for several layers or directions "
                 "register its class in ss.CONTROLLERS and give its name"
             )
+        if isinstance(memory, nn.Module) and (num_layers > 1 or bidirectional):
+            raise BadInput(
+                "a memory with weights of its own serves one cell: for several layers or directions register "
+                "its class in ss.MEMORIES and give its name"
+            )
         self.backend = backend
         self.num_layers, self.dropout, self.bidirectional = num_layers, dropout, bidirectional
         directions = 2 if bidirectional else 1
@@ -122,9 +128,13 @@ class StackRNN(Disturbed):
     def reset_parameters(
         self, generator: torch.Generator | None = None, biases: Mapping[str, float] | None = None
     ) -> None:
-        """Draw every weight anew. `biases` are those of heads, by name ("u": pop, "d": push)."""
+        """Draw every weight anew. `biases` are those of heads, by name ("u": pop, "d": push), in each cell
+        that has them."""
+        known = {name for cell in self.cells for name in cell.head_kinds}
+        require_names(biases or {}, sorted(known))
         for cell in self.cells:
-            cell.reset_parameters(generator, biases)
+            own = {name: bias for name, bias in (biases or {}).items() if name in cell.head_kinds}
+            cell.reset_parameters(generator, own)
 
     def init(self, batch: Batch, like: Tensor) -> AnyState:
         """The state before the first step, for (B,) sequences or, with (), for one."""

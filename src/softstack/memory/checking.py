@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
 from softstack.checks import described
@@ -44,7 +44,17 @@ def require(memory: Memory) -> None:
             raise BadInput(
                 f"{kind}.init(batch={batch}) must give tensors with the batch first; got {described(state)}"
             )
-    _require_steps(memory)
+    with torch.random.fork_rng(devices=[]):  # a step may draw numbers
+        _require_steps(memory)
+
+
+def require_no_weights(memory: Memory, owner: str) -> None:
+    """`owner` holds the memory, and is no module: weights in it would not be found."""
+    if isinstance(memory, nn.Module):
+        raise BadInput(
+            f"{type(memory).__name__} has weights of its own, which would not be trained inside {owner}: "
+            "give it to a network as it is, or write one memory that holds all"
+        )
 
 
 def _require_heads(kind: str, heads: object) -> None:

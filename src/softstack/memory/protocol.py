@@ -104,8 +104,11 @@ class Choice:
     bias: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        if not self.actions or len(set(self.actions)) < len(self.actions):
-            raise BadInput(f"the actions of a Choice must be names, each another; got {self.actions!r}")
+        names = isinstance(self.actions, tuple) and all(isinstance(name, str) for name in self.actions)
+        if not names or not self.actions or len(set(self.actions)) < len(self.actions):
+            raise BadInput(
+                f"the actions of a Choice must be a tuple of names, each another; got {self.actions!r}"
+            )
         if self.bias is not None and (not isinstance(self.bias, tuple) or len(self.bias) != self.size):
             raise BadInput(
                 f"the bias of a Choice must be a tuple with a number for each of {self.actions}, because a "

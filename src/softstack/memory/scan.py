@@ -82,15 +82,16 @@ def item_scan(
 
 def scan(
     memory: Memory,
-    instructions: Mapping[str, Tensor] | Instructions,
+    instructions: Mapping[str, Tensor] | tuple[Tensor, ...],
     state: Any = None,
     lengths: Tensor | None = None,
 ) -> tuple[Tensor, Any]:
-    """Any memory, step by step: its instructions by name, with a time axis (B, T, ...) -> r (B, T, width) and
-    the final state. Steps at or after `lengths` (B,) leave the state as it is and read 0."""
-    if not hasattr(memory, "heads"):
+    """Any memory, step by step: its instructions, in a dict or as a network makes them, with a time axis
+    (B, T, ...) -> r (B, T, width) and the final state. Steps at or after `lengths` (B,) leave the state as it
+    is and read 0."""
+    if not hasattr(memory, "heads") or isinstance(memory, type):
         raise BadInput(f"a memory is needed here, such as ss.Stack(4); got {memory!r}")
-    parts = instructions._asdict() if isinstance(instructions, Instructions) else instructions
+    parts: Any = instructions._asdict() if hasattr(instructions, "_asdict") else instructions
     heads = memory.heads
     checks.sequences(memory, heads, parts)
     name, head = next(iter(heads.items()))

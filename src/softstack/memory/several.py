@@ -11,7 +11,7 @@ from torch import Tensor
 
 from softstack import checks
 from softstack.errors import BadInput
-from softstack.memory.checking import require
+from softstack.memory.checking import require, require_no_weights
 from softstack.memory.protocol import Contents, Drawn, Head, Memory, instructions_type, trusting
 from softstack.memory.shapes import Batch, Device, Dtype
 
@@ -32,6 +32,7 @@ class Several:
     def __post_init__(self) -> None:
         checks.positive("count", self.count)
         require(self.memory)
+        require_no_weights(self.memory, "Several")
         object.__setattr__(self, "memory", trusting(self.memory))  # checks know one batch axis
 
     @property
@@ -80,6 +81,7 @@ class Deep:
     def __post_init__(self) -> None:
         checks.positive("reads", self.reads)
         require(self.memory)
+        require_no_weights(self.memory, "Deep")
         if not hasattr(self.memory, "tops"):
             raise BadInput(f"{self.memory} cannot be read several items deep: it has no method `tops`")
 

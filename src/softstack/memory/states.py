@@ -17,6 +17,8 @@ S = TypeVar("S")
 def detach(state: S) -> S:
     """The same state without its history: what truncated backpropagation goes on from. States of networks
     have it as a method, too."""
+    if not isinstance(state, tuple):
+        raise BadInput(f"a state is a tuple of tensors, as networks give it; got {type(state).__name__}")
     return cast(S, tree_map(Tensor.detach, state))
 
 
@@ -65,7 +67,7 @@ def _grown(old: Tensor, new: Tensor) -> Tensor:
 
 def only_where(live: Tensor, new: Tensor, old: Tensor | float = 0.0) -> Tensor:
     """`new` where live and `old` elsewhere; live (B,) or (B, T) lacks the last axes of the others."""
-    return torch.where(live.view(*live.shape, *[1] * (new.ndim - live.ndim)), new, old)
+    return torch.where(live[(..., *[None] * (new.ndim - live.ndim))], new, old)
 
 
 def running(lengths: Tensor, x: Tensor) -> Tensor:

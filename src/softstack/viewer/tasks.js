@@ -155,7 +155,7 @@ function drawn(task, random, length) {
   return fitting.length ? fitting[Math.floor(random() * fitting.length)] : null;
 }
 
-// All of them, by what the network is given for each; null where the page draws strings of its own.
+// All of them that give the network so many symbols, as one types them; null where the page draws its own.
 const drawable = (task, length) =>
   (KINDS[task.kind]?.sample ?? drawn) === drawn
     ? task.examples.flatMap(([input, , word]) => (input.length === length ? [word] : []))

@@ -143,8 +143,8 @@ def verdict(rows: Sequence[Line]) -> str:
     reached = [key for key, own in by_claim.items() if any(reaches(row, chosen(row)) for row in own)]
     missed = [f"{paper}, {figure}" for paper, figure in by_claim if (paper, figure) not in reached]
     said = (
-        f"Of {counted(len(by_claim), 'figure')} that other papers report, {len(reached)} are reached, each "
-        "by the trial of the lowest dev loss."
+        f"The trial of the lowest dev loss reaches {len(reached)} of {counted(len(by_claim), 'figure')} that "
+        "other papers report."
     )
     return f"{said} Not reached: {'; '.join(missed)}." if missed else said
 

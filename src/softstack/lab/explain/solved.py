@@ -245,7 +245,8 @@ def verdict(rows: Sequence[Line]) -> str:
     full = sum(round(100 * value, 1) == 100.0 for value in medians)
     networks = counted(len(hard), "network")
     said = (
-        f"Of {networks} with a stack that this recipe trained, {full} have a median test accuracy of 100.0 %"
+        f"A median test accuracy of 100.0 % is reached by {full} of {networks} with a stack that this recipe "
+        "trained"
     )
     if not alone:
         return f"{said}."
