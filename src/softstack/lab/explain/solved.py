@@ -257,11 +257,7 @@ def verdict(rows: Sequence[Line]) -> str:
 
 
 def stamp(meta: Line) -> str:
-    said = writing.stamp("solve", meta)
-    if not meta["trained"]:
-        return said
-    trials, cores = counted(meta["trained"], "trial"), counted(meta["cores"], "core")
-    return f"{said} The call trained {trials} and took {meta['seconds'] / 60:.0f} minutes on {cores}."
+    return writing.stamp("solve", meta)
 
 
 def markdown(rows: Sequence[Line], meta: Line) -> str:

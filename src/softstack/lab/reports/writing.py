@@ -9,7 +9,7 @@ from typing import Any
 
 from softstack.lab.runs import store
 from softstack.lab.training.conditions import Condition
-from softstack.words import of_seeds
+from softstack.words import counted, of_seeds
 
 Line = dict[str, Any]
 SOLVED = 0.995  # a trial that scores this has solved its task
@@ -50,11 +50,15 @@ def meta(
 
 
 def stamp(command: str, meta: Line) -> str:
-    """Where the numbers come from, in a sentence."""
-    return (
+    """Where the numbers come from, in a sentence, and what the call cost that trained them, in another."""
+    said = (
         f"Trained by `softstack {command}` at commit {meta['commit']}, softstack {meta['softstack']}, on "
         f"{meta['device']}, {of_seeds(meta['seeds'])}."
     )
+    if not meta["trained"]:
+        return said
+    trials, cores = counted(meta["trained"], "trial"), counted(meta["cores"], "core")
+    return f"{said} The call trained {trials} and took {meta['seconds'] / 60:.0f} minutes on {cores}."
 
 
 def measured(file: Path, runs: Sequence[store.Run], measure: Callable[[], list[Line]]) -> list[Line]:
