@@ -1,7 +1,8 @@
 """How fast on a GPU: `python benchmarks/gpu.py OUT.json --commit COMMIT`; torch and Triton are enough.
 
-As in `bench.py`, a case first compares outputs and gradients, and is not timed where they differ. Times are
-medians of device events, forward and backward together.
+A case first compares outputs and gradients with the reference, of its first steps where the reference would
+take too long, and is not timed where they differ. Times are medians of device events, forward and backward
+together.
 """
 
 import argparse
@@ -84,16 +85,21 @@ def layers(B: int, d_model: int, heads: int, T: int) -> Iterator[Timing]:
     case = f"StackLayer({d_model}, heads={heads}), B={B}, bfloat16"
     layer = ss.StackLayer(d_model, heads=heads, device="cuda")
     x = torch.randn(B, T, d_model, device="cuda")
-    short = x[:, :256]
-    layer.backend = "gpu"
-    ours = trained(layer, short)
-    layer.backend = "reference"
-    agree(case, ours, trained(layer, short))
-    layer.backend = "gpu"
+    agree(case, *by_backend(layer, x[:, :256]))
     attention = Attention(d_model, heads).to("cuda", torch.bfloat16)
     x, layer = x.bfloat16(), layer.bfloat16()
+    near(case, *by_backend(layer, x[:, :256]))
+    layer.backend = "gpu"
     yield Timing(case, T, "fused", clock(trained, layer, x))
     yield Timing(case, T, "attention", clock(trained, attention, x))
+
+
+def by_backend(layer: ss.StackLayer, x: Tensor) -> list[list[Tensor]]:
+    results = []
+    for backend in ("gpu", "reference"):
+        layer.backend = backend
+        results.append(trained(layer, x))
+    return results
 
 
 class Attention(nn.Module):
@@ -112,15 +118,26 @@ class Attention(nn.Module):
 
 def growth(B: int, m: int, lengths: tuple[int, ...]) -> Iterator[tuple[Timing, float]]:
     """One scan over many T, with the most memory that it took, in megabytes."""
+    case = f"scan, B={B}, m={m}"
     for T in lengths:
         inputs = on_device(B, T, m)
+        first = [x[:, :1024].detach().requires_grad_() for x in inputs]
+        agree(case, both_ways(fused, first), both_ways(vectorised, first))
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         seconds = clock(both_ways, fused, inputs, repeats=5)
         yield (
-            Timing(f"scan, B={B}, m={m}", T, "fused", seconds),
+            Timing(case, T, "fused", seconds),
             (torch.cuda.max_memory_allocated() - before) / 1e6,
         )
+
+
+def near(case: str, ours: list[Tensor], theirs: list[Tensor]) -> None:
+    """Refuse to time what differs by more than bfloat16 rounds."""
+    for our, their in zip(ours, theirs, strict=True):
+        off = float((our - their).norm() / their.norm())
+        if not off < 0.05:
+            raise BadInput(f"{case} is off by {off:.1e}, so it is not timed")
 
 
 def trained(network: nn.Module, x: Tensor) -> list[Tensor]:
@@ -145,10 +162,7 @@ def networks(B: int, size: int, m: int, T: int) -> Iterator[Timing]:
     yield Timing(case, T, "nn.LSTM", clock(trained, lstm, x, repeats=9))
     case += ", bfloat16"
     with torch.autocast("cuda", torch.bfloat16):
-        for narrow, wide in zip(trained(network, x[:, :64]), ours, strict=True):
-            off = float((narrow - wide).norm() / wide.norm())
-            if not off < 0.05:
-                raise BadInput(f"{case} is off by {off:.1e}, so it is not timed")
+        near(case, trained(network, x[:, :64]), ours)
         yield Timing(case, T, "fused", clock(trained, network, x, repeats=9))
         yield Timing(case, T, "nn.LSTM", clock(trained, lstm, x, repeats=9))
 

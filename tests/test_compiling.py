@@ -1,5 +1,6 @@
 """Where machine code is kept: never stale, never without bound, and nothing stops where it cannot be kept."""
 
+import fcntl
 import os
 import pty
 import subprocess
@@ -25,13 +26,22 @@ print(vectors[0].tolist(), moments[0][0].tolist())
 """  # which takes a fifth of a scan's time to compile
 
 
-def run(cache, terminal=None, script=STEP, **environment):
-    """What a process of its own prints, and what it says on standard error, unless that is a terminal."""
+def started(cache, terminal=None, script=STEP, **environment):
+    """A process of its own."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), **environment}
     streams = dict(stdout=subprocess.PIPE, stderr=terminal or subprocess.PIPE, text=True)
-    process = subprocess.run([sys.executable, "-c", script], env=environment, **streams)
-    assert process.returncode == 0, process.stderr
-    return process.stdout.strip(), process.stderr
+    return subprocess.Popen([sys.executable, "-c", script], env=environment, **streams)
+
+
+def ended(process):
+    """What it has printed, and what it said on standard error, unless that is a terminal."""
+    printed, said = process.communicate(timeout=300)
+    assert process.returncode == 0, said
+    return printed.strip(), said
+
+
+def run(cache, **more):
+    return ended(started(cache, **more))
 
 
 def kept(cache):
@@ -43,18 +53,30 @@ STEPPED = "[1.0, 1.0] [1.0, 1.0]"
 
 
 def test_what_is_kept_is_used_again_and_what_is_damaged_is_made_again(tmp_path):
-    """And only a terminal is told that kernels are being compiled."""
+    """And only a terminal is told that kernels are being compiled. While one process compiles, another that
+    wants the same waits for it."""
+    cache, aside = tmp_path / "cache", tmp_path / "aside"
     ours, theirs = pty.openpty()
-    assert run(tmp_path, terminal=theirs) == (STEPPED, None)
+    assert run(cache, terminal=theirs) == (STEPPED, None)
     assert os.read(ours, 1000).startswith(b"softstack: compiling kernels, about ")
-    first = kept(tmp_path)
+    first = kept(cache)
     assert any(name.startswith("train.adam") for name in first)
-    assert run(tmp_path) == (STEPPED, "")
-    assert kept(tmp_path) == first
-    for path in tmp_path.rglob("train.adam*"):
+    with open(next(cache.rglob("locks")), "ab") as locks:
+        fcntl.lockf(locks, fcntl.LOCK_EX)  # as a process that compiles everything
+        aside.mkdir()
+        places = {path: aside / path.name for path in cache.rglob("*.nb?")}
+        for path, place in places.items():
+            path.rename(place)
+        process = started(cache, terminal=theirs)
+        assert os.read(ours, 1000).startswith(b"softstack: compiling kernels, about ")  # it waits
+        for path, place in places.items():
+            place.rename(path)
+    assert ended(process) == (STEPPED, None)
+    assert kept(cache) == first
+    for path in cache.rglob("train.adam*"):
         path.write_bytes(path.read_bytes()[:100])
-    assert run(tmp_path) == (STEPPED, "")
-    assert all(path.stat().st_size > 100 for path in tmp_path.rglob("train.adam*"))
+    assert run(cache) == (STEPPED, "")
+    assert all(path.stat().st_size > 100 for path in cache.rglob("train.adam*"))
 
 
 def test_a_full_disk_costs_time_alone(small_disk):

@@ -5,6 +5,7 @@ import sys
 from copy import deepcopy
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 import torch._dynamo.testing
@@ -17,6 +18,7 @@ from torch.utils.checkpoint import checkpoint
 
 import softstack as ss
 from softstack import fit, fused, kernels
+from softstack.kernels.cpu import far
 from softstack.kernels.gpu import scan as gpu_scan
 from softstack.kernels.gpu import teams
 from softstack.kernels.gpu.layout import on_chip
@@ -140,9 +142,12 @@ def test_scans_however_they_are_cut_up(memory, kind, cut, span, generator, monke
 @pytest.mark.parametrize("kernel", ["cpu"] if INTERPRETED else DEVICE)
 @pytest.mark.parametrize("memory", SCANS)
 @pytest.mark.parametrize("unit", [1 / 1024, 1 / 128, 1 / 256 + 1e-5])
-def test_reads_that_reach_far(kernel, memory, unit, generator):
+@pytest.mark.parametrize("least", [far.LEAST, 1])
+def test_reads_that_reach_far(kernel, memory, unit, least, generator, monkeypatch):
     """Hundreds of cells in a read, over many blocks, that end between cells and within; small pops and deep
-    ones, empty cells among the others, and a state that is as deep."""
+    ones, empty cells among the others, and a state that is as deep. Blocks are as in short sequences, or of
+    the square root of all."""
+    monkeypatch.setattr(far, "LEAST", least)
     B, T, n, m = 3, 500, 300, 2
     d, s, u = (unit * torch.randint(0, 4, (B, k), generator=generator) for k in (T, n, T))
     deep = torch.rand(B, T, generator=generator) < 0.02
@@ -154,6 +159,13 @@ def test_reads_that_reach_far(kernel, memory, unit, generator):
     scan = SCANS[memory][0]
     theirs = scanned(scan, "reference", given, state, coefficients, None)
     agree(scanned(scan, kernel, given, state, coefficients, None), theirs)
+
+
+def test_a_read_of_all_cells_takes_the_square_root_of_steps():
+    for N in (1, 100, 10_000, 1_000_000):
+        room = far.room(N, 1, np.float32)
+        leaps, rest = len(room.owner), room.block
+        assert leaps + rest <= 2 * N**0.5 + far.LEAST + 1
 
 
 @given(st.data())
@@ -790,7 +802,6 @@ def test_what_does_not_fit_falls_back_or_says_so():
 
 def test_exp_sigmoid_and_tanh():
     """To two units in the last place over all that a float holds, and saturated beyond."""
-    import numpy as np
     from numba import njit
 
     from softstack.kernels.cpu.math import exp, sigmoid, tanh

@@ -25,6 +25,20 @@ def inputs(*shape, generator, **kind):
     return torch.randn(*shape, generator=generator, **{**DOUBLE, **kind})
 
 
+class Deaf(ss.Stack):
+    """A stack of which nothing is read."""
+
+    def step(self, state, instructions):
+        state, r = super().step(state, instructions)
+        return state, torch.zeros_like(r)
+
+
+def test_a_memory_that_inherits_from_a_stack_does_its_own_steps(generator):
+    layer, x = layer_of(Deaf(2)), inputs(2, 5, 6, generator=generator)
+    assert layer.explain(x) == "reference: there is no kernel for the memory Deaf"
+    assert_close(layer(x)[0], layer.output.bias.expand(2, 5, 6))
+
+
 @memories
 def test_each_head_is_the_papers_memory(memory, generator):
     layer = layer_of(memory, memory_size=4)
@@ -94,6 +108,74 @@ def test_older_cells_stay_valid(memory, generator):
         whole = layer(torch.cat((x[:1], x[k : k + 1]), 1))[0]
         y_1, _ = layer.step(x[k : k + 1, 1], after)
         assert_close(torch.stack((y_0, y_1), 1), whole[:, 4:6])
+
+
+@memories
+@pytest.mark.parametrize("backend", ["cpu", "gpu"])
+@pytest.mark.parametrize("place", ["x", "u", "V", "s"])
+def test_what_is_not_a_number_shows_token_by_token(memory, backend, place, generator):
+    """As in the parallel pass: from its step on in all that is read, also when it has been popped."""
+    device = "cuda" if backend == "gpu" and torch.cuda.is_available() else "cpu"
+    layer = layer_of(memory).to(device)
+    x = inputs(2, 8, 6, generator=generator).to(device)
+    with torch.no_grad():
+        layer.actions.bias[:3] = 3.0  # everything is popped soon
+        if place == "u":
+            layer.actions.bias[1] = torch.nan
+    start = 0 if place in "xu" else 3
+    _, state = layer(x[:, :start])
+    if place == "x":
+        x[0, 2, 1] = torch.nan
+    elif place == "V":
+        state.V.detach()[0, 1, 0, 1] = torch.nan
+    elif place == "s":
+        state.s.detach()[0, 1, 0] = torch.nan
+    y, _ = layer(x[:, start:], state)
+    cells = layer.cells(state)
+    layer.backend = backend
+    tokens = []
+    for t in range(start, 8):
+        token, cells = layer.step(x[:, t], cells)
+        tokens.append(token)
+    assert y[0, -1].isnan().all()
+    assert_close(torch.stack(tokens, 1), y, equal_nan=True)
+
+
+def test_a_strength_that_is_not_a_number_is_kept(generator):
+    """`compact` drops what is empty, and NaN is not: or what follows would be read as if nothing had been."""
+    layer = layer_of()
+    x = inputs(1, 4, 6, generator=generator)
+    x[0, 1] = torch.nan
+    state = ss.compact(layer(x)[1])
+    assert layer(inputs(1, 1, 6, generator=generator), state)[0].isnan().all()
+
+
+class Adapted(torch.nn.Module):
+    """A map of low rank beside another, which is frozen. It has no weight of its own."""
+
+    def __init__(self, base, rank=2):
+        super().__init__()
+        self.base = base.requires_grad_(False)
+        self.narrow = torch.nn.Linear(base.in_features, rank, bias=False, **DOUBLE)
+        self.wide = torch.nn.Linear(rank, base.out_features, bias=False, **DOUBLE)
+        torch.nn.init.zeros_(self.wide.weight)
+
+    def forward(self, x):
+        return self.base(x) + self.wide(self.narrow(x))
+
+
+def test_maps_may_be_replaced(generator):
+    layer = layer_of()
+    x = inputs(2, 5, 6, generator=generator)
+    y, _ = layer(x)
+    layer.actions, layer.output = Adapted(layer.actions), Adapted(layer.output)
+    adapted, _ = layer(x)
+    assert_close(adapted, y)
+    adapted.sum().backward()
+    assert layer.actions.wide.weight.grad.any()
+    assert_close(layer.step(x[:, 0], layer.cells(layer.init((2,), x)))[0], y[:, 0])
+    with pytest.raises(ss.BadInput, match="x must be of the parameters' dtype"):
+        layer(x.float())
 
 
 def test_cells_without_a_batch_and_bad_ones(generator):
@@ -198,6 +280,8 @@ def test_without_a_batch_and_with_nothing(generator):
     assert state.V.shape == (3, 5, 2)
     assert layer(x[:0])[0].shape == (0, 6)
     assert layer(x.expand(0, 5, 6))[0].shape == (0, 5, 6)
+    nobody = layer.cells(layer.init((0,), x))
+    assert layer.step(x[:0], nobody)[0].shape == (0, 6)
 
 
 def test_autocast_keeps_strengths_wide(generator):
@@ -304,6 +388,7 @@ def test_it_learns_brackets_and_goes_on_six_times_as_far(generator):
     ("change", "message"),
     [
         (dict(d_model=10), r"d_model = 10 is not a multiple of heads = 8: give a memory_size"),
+        (dict(memory_size=0), r"memory_size must be a whole number of at least 1; got 0"),
         (dict(heads=0), r"heads must be a whole number of at least 1; got 0"),
         (dict(memory="stock"), r"unknown memory 'stock'.*stack"),
         (dict(backend="cuda"), r"unknown backend 'cuda'"),
@@ -326,6 +411,8 @@ def test_bad_states(generator):
         layer(x, state._replace(V=state.V.float()))
     with pytest.raises(ss.BadInput, match="state must be what this layer gave"):
         layer(x, tuple(state))
+    with pytest.raises(ss.BadInput, match=r"state.s must be a tensor; got NoneType"):
+        layer(x, ss.MemoryState(None, None))
 
 
 # --- other memories: the stack attention of DuSell and Chiang (2024) ---------------------------------------

@@ -7,11 +7,11 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
 from softstack import checks, kernels
-from softstack.errors import BadInput, unknown
-from softstack.memory import MEMORIES, Batch, Choice, Memory, MemoryState, Queue, Stack
+from softstack.cell import memory_of
+from softstack.errors import BadInput
+from softstack.memory import Batch, Choice, Memory, MemoryState, Queue, Stack
 from softstack.memory.cells import Cells, cells_of, go_on
-from softstack.memory.checking import require
-from softstack.memory.protocol import Head, instructions_type, trusting
+from softstack.memory.protocol import Head, instructions_type
 from softstack.memory.scan import item_scan, scan, stepped
 from softstack.memory.states import only_where, running
 
@@ -58,27 +58,22 @@ class StackLayer(nn.Module):
         super().__init__()
         checks.positive("d_model", d_model)
         checks.positive("heads", heads)
+        if memory_size is not None:
+            checks.positive("memory_size", memory_size)
         kernels.require(backend)
         checks.floating(dtype)
-        if isinstance(memory, str) and memory not in MEMORIES:
-            raise unknown("memory", memory, MEMORIES)
-        if isinstance(memory, str) and memory_size is None and d_model % heads:
-            raise BadInput(
-                f"d_model = {d_model} is not a multiple of heads = {heads}: give a memory_size, the numbers "
-                "in each head's vectors"
-            )
-        size = d_model // heads if memory_size is None else memory_size
-        made: Any = MEMORIES[memory](size) if isinstance(memory, str) else memory
-        require(made)
-        if isinstance(made, nn.Module):  # it has weights of its own
-            made.to(device=device, dtype=dtype)
-        self.memory: Any = trusting(made)
-        if not isinstance(memory, str) and memory_size not in (None, memory.width):
-            raise BadInput(f"memory_size is {memory_size}, but {memory} has a size: leave memory_size out")
-        size = size if isinstance(memory, str) else self.memory.width
-        self.d_model, self.heads, self.memory_size, self.backend = d_model, heads, size, backend
-        said = sum(head.size for head in self._head_kinds.values())
-        self.actions = nn.Linear(d_model, heads * said, device=device, dtype=dtype)
+        if isinstance(memory, str) and memory_size is None:
+            if d_model % heads:
+                raise BadInput(
+                    f"d_model = {d_model} is not a multiple of heads = {heads}: give a memory_size, the "
+                    "numbers in each head's vectors"
+                )
+            memory_size = d_model // heads
+        self.memory: Any = memory_of(memory, memory_size, dict(device=device, dtype=dtype))
+        self.d_model, self.heads, self.backend = d_model, heads, backend
+        self.memory_size: int = memory_size or self.memory.width
+        numbers = sum(head.size for head in self._head_kinds.values())  # that a head says in a step
+        self.actions = nn.Linear(d_model, heads * numbers, device=device, dtype=dtype)
         self.output = nn.Linear(heads * self.memory.width, d_model, device=device, dtype=dtype)
         self.reset_parameters()
 
@@ -86,9 +81,17 @@ class StackLayer(nn.Module):
     def _head_kinds(self) -> dict[str, Head]:
         return dict(self.memory.heads)
 
+    def _any_weight(self, x: Tensor) -> Tensor:
+        """Whose dtype and device x must have. What stands in the place of `actions` may have no weight."""
+        weight = getattr(self.actions, "weight", None)
+        if isinstance(weight, Tensor) and weight.is_floating_point():
+            return weight
+        return next((p for p in self.parameters() if p.is_floating_point()), x)
+
     @property
     def _parallel(self) -> bool:
-        return isinstance(self.memory, Stack | Queue)
+        """A class that inherits from them may have a step of its own."""
+        return type(self.memory) in (Stack, Queue)
 
     @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
@@ -118,7 +121,7 @@ class StackLayer(nn.Module):
 
     def explain(self, x: Tensor) -> str:
         """Which backend runs on this input, and why, in a sentence."""
-        x = checks.sequence(x, self.d_model, self.actions.weight, "d_model")
+        x = checks.sequence(x, self.d_model, self._any_weight(x), "d_model")
         return kernels.explain(self.backend, x, self._why_not())
 
     def _why_not(self) -> str:
@@ -132,7 +135,7 @@ class StackLayer(nn.Module):
         `step` goes token by token without copies. Steps at or after `lengths` (B,) are padding: they put out
         0 and change neither the state nor a gradient.
         """
-        x = checks.sequence(x, self.d_model, self.actions.weight, "d_model")
+        x = checks.sequence(x, self.d_model, self._any_weight(x), "d_model")
         live = None if lengths is None else running(lengths, x)  # (B, T)
         if live is not None:
             x = only_where(live, x)
@@ -199,7 +202,7 @@ class StackLayer(nn.Module):
             raise BadInput(
                 f"x must be (B, d_model) or (d_model,) with d_model = {self.d_model}; got {tuple(x.shape)}"
             )
-        x = checks.sequence(x.unsqueeze(-2), self.d_model, self.actions.weight, "d_model").squeeze(-2)
+        x = checks.sequence(x.unsqueeze(-2), self.d_model, self._any_weight(x), "d_model").squeeze(-2)
         if not self._parallel:
             batch = tuple(x.shape[:-1])
             checks.same_state(cells, self.init(batch, x), (*batch, self.heads), "cells", cells=True)
@@ -221,7 +224,7 @@ class StackLayer(nn.Module):
             )
         after: Cells
         after, r = go_on(self.memory, cells, v, u, d, self.backend)
-        return self.output(r.view(*x.shape[:-1], -1)), after
+        return self.output(r.view(*x.shape[:-1], self.heads * self.memory_size)), after
 
     def _instructions(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """v (..., heads, m), u and d (..., heads) of x (..., d_model)."""
@@ -236,8 +239,11 @@ class StackLayer(nn.Module):
             raise BadInput(
                 f"state must be what this layer gave, or None to start; got {type(state).__name__}"
             )
-        checks.shape("state.s", state.s, "(B, heads, N)", (*v.shape[:-2], state.s.shape[-1]), "x")
-        checks.shape("state.V", state.V, "(B, heads, N, m)", (*state.s.shape, self.memory_size), "state.s")
+        checks.tensor("state.s", state.s)
+        checks.tensor("state.V", state.V)
+        checks.shape("state.s", state.s, ("B", "heads", "N"), (*v.shape[:-2], state.s.shape[-1]), "x")
+        vectors = (*state.s.shape, self.memory_size)
+        checks.shape("state.V", state.V, ("B", "heads", "N", "m"), vectors, "state.s")
         for name, part, like in (("V", state.V, v), ("s", state.s, u)):
             if part.dtype != like.dtype or part.device != like.device:
                 raise BadInput(

@@ -11,12 +11,15 @@ from functools import cache
 
 import torch
 from torch import Tensor
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._device import DeviceContext
 
 from softstack.errors import BadInput, unknown
 from softstack.kernels import cpu, gpu
 from softstack.kernels.backend import Backend
 
 KERNELS: dict[str, Backend] = {"cpu": cpu, "gpu": gpu}
+DEVICES = {kernel.DEVICE: name for name, kernel in KERNELS.items()}
 BACKENDS = ("auto", "reference", *KERNELS)
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)  # the last two computed in float32
 INSTALLED = {name for name, kernel in KERNELS.items() if importlib.util.find_spec(kernel.COMPILER)}
@@ -49,14 +52,22 @@ def unusable(kernel: str) -> str:
     return ""
 
 
+def _changed() -> str:
+    """Which TorchFunctionMode may change what torch computes, in words; "" where none does. A default device
+    is one too, and changes nothing."""
+    if torch.compiler.is_compiling() or not torch._C._len_torch_function_stack():
+        return ""
+    modes = [mode for mode in _get_current_function_mode_stack() if not isinstance(mode, DeviceContext)]
+    return f"{type(modes[-1]).__name__} may change what torch computes" if modes else ""
+
+
 def _weigh(backend: str, x: Tensor, reason: str) -> tuple[str, str]:
     """The kernel that is considered, and what stands against it."""
     require(backend)
-    here = (name for name, kernel in KERNELS.items() if x.device.type == kernel.DEVICE)
-    kernel = backend if backend in KERNELS else next(here, "cpu")
+    kernel = backend if backend in KERNELS else DEVICES.get(x.device.type, "cpu")
     if backend == "reference":
         return kernel, "it was asked for"
-    reason = why_not(kernel, x) or reason
+    reason = why_not(kernel, x) or reason or _changed()
     if reason or torch.compiler.is_compiling():  # while torch traces, no compiler may be imported
         return kernel, reason
     return kernel, unusable(kernel)

@@ -52,10 +52,11 @@ class Backend(Protocol):
 
     def scan_step(
         self, V: Tensor, link: Tensor, level: Tensor, head: Tensor, strength: Tensor, slot: int,
-        u: Tensor, d: Tensor, lifo: bool, r: Tensor,
+        u: Tensor, d: Tensor, lifo: bool, fault: Tensor, r: Tensor,
     ) -> None:  # fmt: skip
         """One step of B chains with room (`memory/cells.py`): slot of V (B, C, m) has been written. In and
-        out: head and strength (B,). Out: r (B, m), and what the slot adds to link and level (B, C)."""
+        out: head and strength (B,), and fault (B, m), which is NaN from where something came in that is not
+        a number. Out: r (B, m), and what the slot adds to link and level (B, C)."""
 
     def rnn_forward(self, options: Options, sizes: Sizes, inputs: Inputs, outputs: Outputs) -> None:
         """The final V comes in with what the memory holds at first."""

@@ -15,9 +15,11 @@ NUMPY = {torch.float32: np.float32, torch.float64: np.float64, torch.int32: np.i
 def empty(like: Tensor, shape: tuple[int, ...], dtype: torch.dtype | None = None) -> Tensor:
     """As Tensor.new_empty. On the CPU small and very large memory is numpy's: the small is made faster, and
     the large written to for the first time in a third of the time, for numpy asks for huge pages."""
+    if not like.is_cpu:
+        return like.new_empty(shape, dtype=dtype)
     dtype = dtype or like.dtype
     size = math.prod(shape) * dtype.itemsize
-    if not like.is_cpu or size in TORCHS or torch.are_deterministic_algorithms_enabled():
+    if size in TORCHS or torch.are_deterministic_algorithms_enabled():
         return like.new_empty(shape, dtype=dtype)  # in the last case filled with NaN, as the tests want it
     if size < TORCHS.start:
         return torch.from_numpy(np.empty(shape, NUMPY[dtype]))

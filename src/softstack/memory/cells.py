@@ -28,6 +28,7 @@ class Cells(NamedTuple):
     level: Tensor  # (S, C) its strength then
     head: Tensor  # (S,) the cell that is met first
     strength: Tensor  # (S,) what it holds
+    fault: Tensor  # (S, m) 0, or NaN: what is not a number shows in all that is read after it
     filled: int  # slots
     taken: Tensor  # () slots that are taken in these tensors, by whoever went on from them
     memory: str  # its name: a stack and a queue are linked in opposite ways
@@ -66,7 +67,8 @@ def cells_of(memory: Stack | Queue, state: MemoryState) -> Cells:
         return padded.gather(1, index.long() % (N + 1))
 
     held = strength(head.unsqueeze(1)).squeeze(1)
-    return Cells(V, link, strength(link), head, held, N, torch.tensor(N), memory.name).grown()
+    fault = (V - V).sum(1, dtype=s.dtype) + (s - s).sum(1, keepdim=True)
+    return Cells(V, link, strength(link), head, held, fault, N, torch.tensor(N), memory.name).grown()
 
 
 @torch.no_grad()
@@ -85,9 +87,9 @@ def go_on(
     slot = cells.filled
     cells.taken.fill_(slot + 1)
     cells.V[:, slot] = v
-    head, strength = cells.head.clone(), cells.strength.clone()
+    head, strength, fault = cells.head.clone(), cells.strength.clone(), cells.fault.clone()
     r = torch.empty_like(cells.V[:, slot])
     kernels.KERNELS[kernel].scan_step(
-        cells.V, cells.link, cells.level, head, strength, slot, u, d, isinstance(memory, Stack), r
+        cells.V, cells.link, cells.level, head, strength, slot, u, d, isinstance(memory, Stack), fault, r
     )
-    return cells._replace(head=head, strength=strength, filled=slot + 1), r.to(v.dtype)
+    return cells._replace(head=head, strength=strength, fault=fault, filled=slot + 1), r.to(v.dtype)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from softstack import checks, kernels
 from softstack.errors import BadInput
-from softstack.memory.items import MemoryState
+from softstack.memory.items import MemoryState, empty
 from softstack.memory.protocol import Instructions, Memory, instructions_type
 from softstack.memory.queue import Queue
 from softstack.memory.stack import Stack
@@ -59,7 +59,7 @@ def item_scan(
     wider dtype than the vectors."""
     if state is not None and not isinstance(state, MemoryState):
         raise BadInput(f"state must be a MemoryState, or None to start; got {checks.described(state)}")
-    state = memory.init(tuple(v.shape[:-2]), device=v.device, dtype=v.dtype) if state is None else state
+    state = empty(memory.size, tuple(v.shape[:-2]), v) if state is None else state
     live = None if lengths is None else running(lengths, v)  # (B, T)
     kernel = kernels.choose(backend, v)
     if kernel == "reference":
@@ -68,15 +68,14 @@ def item_scan(
         wide = MemoryState(state.V.to(u.dtype), state.s)
         r, final = scan(memory, Instructions(v.to(u.dtype), u, d), wide, lengths)
         return r.to(v.dtype), MemoryState(final.V.to(v.dtype), final.s)
-    from softstack.kernels.scan import checks_strengths
-    from softstack.kernels.scan import scan as fused
+    from softstack.kernels import scan as fused
 
-    checked = validate and checks_strengths(kernel, v, u, d, *state, lengths)
+    checked = validate and fused.checks_strengths(kernel, v, u, d, *state, lengths)
     if validate:
         checks.instructions(v, u, d, state, memory.size, time=True, live=live, values=not checked)
     if live is not None:
         v, u, d = (only_where(live, x) for x in (v, u, d))
-    r, V, s = fused(v, u, d, *state, lengths, isinstance(memory, Stack), kernel, checked)
+    r, V, s = fused.scan(v, u, d, *state, lengths, isinstance(memory, Stack), kernel, checked)
     return r, MemoryState(V, s)
 
 

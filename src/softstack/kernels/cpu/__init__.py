@@ -100,12 +100,12 @@ def scan_backward(
 
 def scan_step(
     V: Tensor, link: Tensor, level: Tensor, head: Tensor, strength: Tensor, slot: int,
-    u: Tensor, d: Tensor, lifo: bool, r: Tensor,
+    u: Tensor, d: Tensor, lifo: bool, fault: Tensor, r: Tensor,
 ) -> None:  # fmt: skip
     from softstack.kernels.cpu import scan
 
     chains = map(arrays, (V, link, level, head, strength))
-    scan.step(*chains, slot, *map(arrays, (u, d)), lifo, arrays(r))
+    scan.step(*chains, slot, *map(arrays, (u, d)), lifo, *map(arrays, (fault, r)))
 
 
 def rnn_forward(options: Options, sizes: Sizes, inputs: Inputs, outputs: Outputs) -> None:

@@ -5,15 +5,19 @@ calls. So machine code is kept in a directory named by a digest of all sources. 
 written costs time and nothing else: it is compiled again.
 """
 
+import contextlib
+import fcntl
+import gc
 import hashlib
 import os
 import shutil
 import sys
 import tempfile
+import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import llvmlite
 import numba
@@ -24,6 +28,7 @@ SOURCES = [*sorted(HERE.glob("*.py")), HERE.parent / "kinds.py", HERE.parent / "
 PREFIX = "softstack-kernels-"
 KEPT = 4  # directories: this version's, and of those before it the last to be used
 SECONDS = 10  # that a first call takes to compile, about
+PATIENCE = 120  # seconds that a process waits for another, which may have been stopped
 
 if numba.config.DISABLE_JIT:
     raise ImportError("numba is switched off by NUMBA_DISABLE_JIT")
@@ -164,25 +169,73 @@ if DIRECTORY is None:
     unkept(f"none of {', '.join(map(str, parents()))} can be written to")
 
 
-def compiled(function: Any, **options: Any) -> Any:
+@contextlib.contextmanager
+def claimed(name: str) -> Iterator[None]:
+    """Meanwhile no other process compiles what has this name: it waits, and then finds it kept."""
+    with contextlib.ExitStack() as stack:
+        if DIRECTORY is not None:
+            with contextlib.suppress(OSError):
+                file = stack.enter_context(open(DIRECTORY / "locks", "ab"))
+                byte = int(hashlib.sha256(name.encode()).hexdigest()[:8], 16)
+                end = time.monotonic() + PATIENCE
+                while is_taken(file, byte) and time.monotonic() < end:
+                    announce()
+                    time.sleep(0.05)
+        yield
+
+
+def is_taken(file: IO[bytes], byte: int) -> bool:
+    """Whether another process has locked this byte; if none has, we have, until the file is closed."""
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+    except (BlockingIOError, PermissionError):
+        return True
+    return False
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """The compiler makes little garbage, and looking for it takes a tenth of its time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def compiled(function: Any) -> Any:
     """The function as machine code, made at its first call with arguments of some types.
 
     It may make views of arrays, but no arrays: references are not counted, which would take time at every
     view. What it works in it is given (`cpu/room.py`).
     """
+    dispatcher = _dispatcher(function)
+    compile_for = dispatcher.compile
+
+    def compile_once(signature: Any) -> Any:
+        with claimed(f"{function.__module__}.{function.__name__} {signature}"), uncollected():
+            return compile_for(signature)
+
+    dispatcher.compile = compile_once
+    return dispatcher
+
+
+def internal(function: Any, **options: Any) -> Any:
+    """The same, for functions that only compiled code calls: a way in from Python takes long to compile."""
+    return _dispatcher(function, no_cpython_wrapper=True, **options)
+
+
+def inlined(function: Any) -> Any:
+    """The same, and written out wherever it is called: for what costs less than a call does."""
+    return internal(function, forceinline=True)
+
+
+def _dispatcher(function: Any, **options: Any) -> Any:
     dispatcher = numba.njit(nogil=True, error_model="numpy", _nrt=False, no_cfunc_wrapper=True, **options)(
         function
     )
     if DIRECTORY is not None:
         dispatcher._cache = Cache(function)
     return dispatcher
-
-
-def internal(function: Any, **options: Any) -> Any:
-    """The same, for functions that only compiled code calls: a way in from Python takes long to compile."""
-    return compiled(function, no_cpython_wrapper=True, **options)
-
-
-def inlined(function: Any) -> Any:
-    """The same, and written out wherever it is called: for what costs less than a call does."""
-    return internal(function, forceinline=True)

@@ -2,14 +2,16 @@
 
 A read ends where strengths add up to 1. Where they are tiny that is far away, and cell by cell a sequence
 would take time quadratic in its length. What lies under a stack's cell does not change while that cell is
-there, nor what stands behind a queue's cell. So under every cell whose depth is a multiple of BLOCK (in a
-queue, behind every slot whose number is) the sum of the next BLOCK - 1 cells is kept, made by the first read
-that comes by. On the way back a leap leaves its gradient with the block, and the cells get theirs when that
-cell's own push is undone: until then nobody asks for them.
+there, nor what stands behind a queue's cell. So under every cell whose depth is a multiple of `block` (in a
+queue, behind every slot whose number is) the sum of the next `block` - 1 cells is kept, made by the first
+read that comes by. Blocks of about as many cells as there are blocks make a read of N cells take sqrt(N)
+steps. On the way back a leap leaves its gradient with the block, and the cells get theirs when that cell's
+own push is undone: until then nobody asks for them.
 
 The nearest NEAR cells are read one by one, so that this costs nothing where reads are short.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,13 +19,14 @@ import numpy as np
 from softstack.kernels.cpu.compiling import inlined, internal
 from softstack.kernels.cpu.memory import END, dot
 
-BLOCK = 64
+LEAST = 64  # cells in a block
 NEAR = 64
 
 
 class Far(NamedTuple):
     """For one sequence at a time, K blocks."""
 
+    block: int  # cells that a block and its owner are
     depth: Any  # (N,) how many cells lie under a stack's cell
     owner: Any  # (K,) the cell that a block lies under or behind, END if none
     mass: Any  # (K,) how much the block holds
@@ -35,10 +38,11 @@ class Far(NamedTuple):
 
 
 def room(N: int, m: int, dtype: Any) -> Far:
-    K = N // BLOCK + 1
+    block = max(LEAST, math.isqrt(N))
+    K = N // block + 1
     return Far(
-        np.empty(N, np.int32), np.empty(K, np.int32), np.empty(K), np.empty(K, np.int32), np.empty(K, dtype),
-        np.empty(K, np.bool_), np.empty(K, dtype), np.empty((K, m), dtype),
+        block, np.empty(N, np.int32), np.empty(K, np.int32), np.empty(K), np.empty(K, np.int32),
+        np.empty(K, dtype), np.empty(K, np.bool_), np.empty(K, dtype), np.empty((K, m), dtype),
     )  # fmt: skip
 
 
@@ -60,8 +64,8 @@ def block_after(far, cell, slot, lifo):
     """The block that lies under or behind a cell when `slot` was the last to be filled, -1 if none does."""
     if lifo:
         depth = far.depth[cell]
-        return depth // BLOCK if depth % BLOCK == 0 and depth > 0 else -1
-    return cell // BLOCK if cell % BLOCK == 0 and cell + BLOCK - 1 < slot else -1
+        return depth // far.block if depth % far.block == 0 and depth > 0 else -1
+    return cell // far.block if cell % far.block == 0 and cell + far.block - 1 < slot else -1
 
 
 @internal
@@ -72,7 +76,7 @@ def own_block(far, V, link, level, b, cell, k, with_vectors):
     for c in range(m):
         far.vectors[k, c] = 0
     strength, cell = level[b, cell], link[b, cell]
-    for _ in range(BLOCK - 1):
+    for _ in range(far.block - 1):
         far.mass[k] += strength
         if with_vectors:
             for c in range(m):
@@ -229,7 +233,7 @@ def give(far, V, link, level, b, k, gs, gV):
     """To the cells of a block, what leaps left with it."""
     far.used[k] = False
     holds, cell = level[b, far.owner[k]], link[b, far.owner[k]]
-    for _ in range(BLOCK - 1):
+    for _ in range(far.block - 1):
         for c in range(V.shape[2]):
             gV[b, cell, c] += holds * far.vectors[k, c]
         if holds > 0:
@@ -244,9 +248,9 @@ def give(far, V, link, level, b, k, gs, gV):
 def give_before(far, V, link, level, b, slot, lifo, gs, gV):
     """Before the push into `slot` is undone: the block that is none without it."""
     if lifo:
-        k = far.depth[slot] // BLOCK if far.depth[slot] % BLOCK == 0 else -1
+        k = far.depth[slot] // far.block if far.depth[slot] % far.block == 0 else -1
     else:
-        k = slot // BLOCK if slot % BLOCK == BLOCK - 1 else -1
+        k = slot // far.block if slot % far.block == far.block - 1 else -1
     if k >= 0 and far.used[k]:
         give(far, V, link, level, b, k, gs, gV)
 

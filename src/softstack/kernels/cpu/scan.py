@@ -104,12 +104,16 @@ def backward(steps, lifo, s, log, gr, gs, gV, gu, gd, far=None):
 
 
 @compiled
-def step(V, link, level, head, strength, slot, u, d, lifo, r):
+def step(V, link, level, head, strength, slot, u, d, lifo, fault, r):
     """One step of every sequence, from chains that have room: `Backend.scan_step`."""
     for b in range(V.shape[0]):
         first, holds = pop(link, level, b, head[b], strength[b], u[b])
         first, holds = push(link, level, b, first, holds, slot, d[b], lifo)
         head[b], strength[b] = first, holds
+        wrong = d[b] - d[b]
+        if slot > 0:
+            wrong += u[b] - u[b]
         for k in range(V.shape[2]):
-            r[b, k] = 0
+            fault[b, k] += (V[b, slot, k] - V[b, slot, k]) + wrong
+            r[b, k] = fault[b, k]
         read(V, link, level, b, first, holds, r[b])

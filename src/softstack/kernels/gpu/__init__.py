@@ -20,8 +20,9 @@ COMPILER = "triton"
 
 def why_not(x: Tensor) -> str:
     """Triton can also interpret kernels on the CPU, slowly, to test them."""
-    interpreted = x.device.type == "cpu" and os.environ.get("TRITON_INTERPRET") == "1"
-    return "" if x.device.type == "cuda" or interpreted else f"its tensors are on {x.device}"
+    if x.is_cuda or (x.is_cpu and os.environ.get("TRITON_INTERPRET") == "1"):
+        return ""
+    return f"its tensors are on {x.device}"
 
 
 def tape_sizes(options: Options, sizes: Sizes) -> tuple[int, int]:
@@ -54,11 +55,11 @@ def scan_backward(
 
 def scan_step(
     V: Tensor, link: Tensor, level: Tensor, head: Tensor, strength: Tensor, slot: int,
-    u: Tensor, d: Tensor, lifo: bool, r: Tensor,
+    u: Tensor, d: Tensor, lifo: bool, fault: Tensor, r: Tensor,
 ) -> None:  # fmt: skip
     from softstack.kernels.gpu import scan
 
-    scan.step(V, link, level, head, strength, slot, u, d, lifo, r)
+    scan.step(V, link, level, head, strength, slot, u, d, lifo, fault, r)
 
 
 def rnn_forward(options: Options, sizes: Sizes, inputs: Inputs, outputs: Outputs) -> None:

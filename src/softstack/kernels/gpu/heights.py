@@ -1,8 +1,9 @@
 """Where a stack's items lie on a line of heights, and a queue's on a line of places: docs/parallel.md.
 
 Index i or t runs over N = n + T: the n items that are there before the first step, then the steps. Geometry
-is float64, on a grid so fine that it does not show and so coarse that sums of strengths are exact: what is a
-tie in the equations is one here, in whatever order a scan adds.
+is float64, on a grid so fine that it does not show and so coarse that sums of strengths are exact, up to a
+height of 2^15 for float32 and 2^9 for float64: what is a tie in the equations is one here, in whatever order
+a scan adds.
 
 One program here is one sequence, and it goes block by block. What goes tile by tile, for all times at once,
 is in `tiles.py`, `stack.py` and `queue.py`.

@@ -67,7 +67,8 @@ def forward(v, V0, steps, lifo, r, s, log, checked):
         return
     dtype = real(V)
     cut, kernels = tiling(dtype, m), stack if lifo else queue
-    count, sizes = cdiv(N, cut.TILE), (N, T, m, cdiv(N, cut.TILE))
+    count = cdiv(N, cut.TILE)
+    sizes = N, T, m, count
     bad = u.new_empty(B, m, dtype=torch.int32)
     ragged, ends = given(lengths, u)
     # the assertions of `checked` are left out of kernels that are not debugged, and no others are wanted
@@ -133,13 +134,13 @@ def backward(steps, lifo, log, gr, gV, gs):
     return [to_V, to_u, to_d, to_s]
 
 
-def step(V, link, level, head, strength, slot, u, d, lifo, r):
+def step(V, link, level, head, strength, slot, u, d, lifo, fault, r):
     B, C, m = V.shape
     if B:
         M = power_of_2(m)
         with torch.cuda.device_of(r):
             launch_of_kind(chains.step_kernel, (B,),
-                (V, link, level, head, strength, u, d, r), (slot, C, m), LIFO=lifo, M=M,
+                (V, link, level, head, strength, u, d, fault, r), (slot, C, m), LIFO=lifo, M=M,
                 num_warps=min(8, max(1, M // 128)),
             )  # fmt: skip
 
