@@ -53,6 +53,16 @@ def test_a_deque_by_hand():
     assert reads[2] == pytest.approx([0.8 * 1 + 0.1 * 2, 0.1 * 2 + 0.8 * 1])
 
 
+def test_the_top_of_a_deque_is_drawn_on_top():
+    """A pile has its last cell on top, and a deque its top."""
+    memory = ss.Deque(1)
+    parts = told(
+        memory, v_top=[[1.0]], u_top=[0.0], d_top=[1.0], v_bottom=[[2.0]], u_bottom=[0.0], d_bottom=[1.0]
+    )
+    ((_, contents),) = steps(memory, parts)
+    assert (contents.V.flatten().tolist(), memory.drawn) == ([2, 1], "pile")
+
+
 def test_a_deque_that_uses_one_end_is_a_stack_or_a_queue(generator):
     v, u, d = (part for part in instructions(ss.Stack(2), generator, 3, 6).values())
     none = dict(v_bottom=torch.zeros_like(v), d_bottom=torch.zeros_like(d))
@@ -156,6 +166,32 @@ def test_a_memory_that_cannot_be_read_deep_is_refused():
     with pytest.raises(ss.BadInput, match=r"Deque\(size=2\) cannot be read several items deep: it has no"):
         ss.Deep(ss.Deque(2), 2)
     assert ss.Deep(ss.Several(ss.Stack(2), 2).memory, 3).width == 6
+
+
+@pytest.mark.parametrize("memory", ss.MEMORIES)
+def test_a_memory_begins_for_a_number_of_sequences(memory):
+    """As well as for a shape: `init(3)` is `init((3,))`, and `init(None)` is `init()`."""
+    memory = ss.MEMORIES[memory](2)
+    same(memory.init(3), memory.init((3,)))
+    same(memory.init(None), memory.init())
+
+
+def test_sentences_and_pages_tell_memories_apart():
+    names = {memory(2).name for memory in ss.MEMORIES.values()}
+    assert len(names) == len(ss.MEMORIES)
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: ss.Nondeterministic(2, vectors=-1), "vectors must be a whole number of at least 1; got -1"),
+        (lambda: ss.Superposition(2, empty=float("nan")), "empty must be a finite number; got nan"),
+        (lambda: ss.Superposition(2, empty="-1"), "empty must be a finite number; got '-1'"),
+    ],
+)
+def test_options_that_are_no_numbers(make, sentence):
+    with pytest.raises(ss.BadInput, match=sentence):
+        make()
 
 
 def test_within_a_network_nothing_is_checked_twice():

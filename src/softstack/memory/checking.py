@@ -21,7 +21,7 @@ WHOLE = "docs/add/memory.md has a whole one"
 
 def require(memory: Memory) -> None:
     """Refuse a memory that lacks something, has heads that cannot be, or makes mistakes in its first step."""
-    if isinstance(memory, Stack | Queue | NoMemory):
+    if type(memory) in (Stack, Queue, NoMemory):
         return
     kind = type(memory).__name__
     lacking = [member for member in MEMBERS if not hasattr(memory, member)]

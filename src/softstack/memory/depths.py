@@ -18,8 +18,10 @@ from torch.nn.functional import pad
 from softstack import checks
 from softstack.memory.protocol import Contents, Drawn
 from softstack.memory.shapes import Device, Dtype, Sequences, batch_of
+from softstack.memory.states import storable
 
 
+@storable
 class Depths(NamedTuple):
     """What is at each depth, the top first."""
 

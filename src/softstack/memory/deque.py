@@ -34,7 +34,7 @@ class Deque:
     size: int  # m
 
     name = "deque"
-    drawn: ClassVar[Drawn] = "line"
+    drawn: ClassVar[Drawn] = "pile"
 
     def __post_init__(self) -> None:
         checks.positive("size", self.size)

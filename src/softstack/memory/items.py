@@ -28,9 +28,10 @@ from torch.nn.functional import pad, relu
 from softstack import checks
 from softstack.memory.protocol import Contents, Drawn, Head, Instructions, Strength, Vector
 from softstack.memory.shapes import Batch, Device, Dtype, Sequences, batch_of
-from softstack.memory.states import detach
+from softstack.memory.states import detach, storable
 
 
+@storable
 class MemoryState(NamedTuple):
     """What a stack or a queue holds."""
 
@@ -46,7 +47,7 @@ class MemoryState(NamedTuple):
 
     def compact(self) -> "MemoryState":
         """Without slots that are empty: N becomes the largest number of items that any sequence holds."""
-        filled = self.s > 0  # (B, N)
+        filled = self.s != 0  # (B, N), and true of what is not a number
         slots = int(filled.sum(-1).max()) if filled.numel() else 0
         order = torch.argsort(~filled, dim=-1, stable=True)[..., :slots]  # (B, slots), items as they were
         index = order.unsqueeze(-1).expand(*order.shape, self.V.shape[-1])

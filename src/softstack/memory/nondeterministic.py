@@ -40,11 +40,13 @@ from torch.nn.functional import pad
 
 from softstack import checks
 from softstack.memory.protocol import Contents, Drawn, Head, Scores, Vector
-from softstack.memory.shapes import Batch, Device, Dtype
+from softstack.memory.shapes import Device, Dtype, Sequences, batch_of
+from softstack.memory.states import storable
 
 HIGHEST = 80.0  # of a logarithm: its exponential is finite in float32
 
 
+@storable
 class Runs(NamedTuple):
     """All runs up to now. Slot 0 stands for the bottom, slot k for time k - 1, when item k was pushed."""
 
@@ -69,14 +71,18 @@ class Nondeterministic:
     vectors: int = 0
     normalised: bool = False
 
-    name = "nondeterministic stack"
     drawn: ClassVar[Drawn] = "pile"
     longest: ClassVar[int] = 100
 
     def __post_init__(self) -> None:
         checks.positive("symbols", self.symbols)
         checks.positive("states", self.states)
-        checks.positive("vectors + 1", self.vectors + 1)
+        if self.vectors:
+            checks.positive("vectors", self.vectors)
+
+    @property
+    def name(self) -> str:
+        return "vector nondeterministic stack" if self.vectors else "nondeterministic stack"
 
     @property
     def width(self) -> int:
@@ -88,8 +94,9 @@ class Nondeterministic:
         delta = Scores(K * (2 * K + self.states))
         return {"delta": delta, "v": Vector(self.vectors)} if self.vectors else {"delta": delta}
 
-    def init(self, batch: Batch = (), *, device: Device = None, dtype: Dtype = None) -> Runs:
+    def init(self, batch: Sequences = None, *, device: Device = None, dtype: Dtype = None) -> Runs:
         Q, Γ, C = self.states, self.symbols, 1 + self.vectors
+        batch = batch_of(batch)
         start = torch.arange(Q * Γ * C * Q * Γ, device=device) == 0
         gamma = start.to(dtype or torch.get_default_dtype()).view(1, Q * Γ, C, Q * Γ)
         return Runs(gamma.expand(*batch, *gamma.shape), gamma.new_zeros(*batch, Γ, 0, Q, 0, Q * Γ, C))

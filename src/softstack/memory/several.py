@@ -13,7 +13,7 @@ from softstack import checks
 from softstack.errors import BadInput
 from softstack.memory.checking import require, require_no_weights
 from softstack.memory.protocol import Contents, Drawn, Head, Memory, instructions_type, trusting
-from softstack.memory.shapes import Batch, Device, Dtype
+from softstack.memory.shapes import Device, Dtype, Sequences, batch_of
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Several:
         numbers = range(1, self.count + 1)
         return {f"{name}_{number}": head for name, head in heads.items() for number in numbers}
 
-    def init(self, batch: Batch = (), *, device: Device = None, dtype: Dtype = None) -> Any:
-        return self.memory.init((*batch, self.count), device=device, dtype=dtype)
+    def init(self, batch: Sequences = None, *, device: Device = None, dtype: Dtype = None) -> Any:
+        return self.memory.init((*batch_of(batch), self.count), device=device, dtype=dtype)
 
     def step(self, state: Any, instructions: Any) -> tuple[Any, Tensor]:
         heads: dict[str, Head] = dict(self.memory.heads)
@@ -106,8 +106,8 @@ class Deep:
     def heads(self) -> dict[str, Head]:
         return dict(self.memory.heads)
 
-    def init(self, batch: Batch = (), *, device: Device = None, dtype: Dtype = None) -> Any:
-        return self.memory.init(batch, device=device, dtype=dtype)
+    def init(self, batch: Sequences = None, *, device: Device = None, dtype: Dtype = None) -> Any:
+        return self.memory.init(batch_of(batch), device=device, dtype=dtype)
 
     def step(self, state: Any, instructions: Any) -> tuple[Any, Tensor]:
         state, _ = self.memory.step(state, instructions)

@@ -6,12 +6,21 @@ from typing import Any, TypeVar, cast
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import _register_namedtuple, tree_map
 
 from softstack import checks
 from softstack.errors import BadInput
 
 S = TypeVar("S")
+Kind = TypeVar("Kind", bound=type)
+
+
+def storable(kind: Kind) -> Kind:
+    """A class of states that `torch.export.save` can write and `torch.load` will read: tuples of tensors that
+    run no code."""
+    _register_namedtuple(kind, serialized_type_name=f"softstack.{kind.__name__}")
+    torch.serialization.add_safe_globals([kind])
+    return kind
 
 
 def detach(state: S) -> S:

@@ -36,12 +36,15 @@ class Superposition(ByDepth):
     depth: int | None = None
     empty: float = 0.0
 
-    name = "superposition stack"
-
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.depth is not None:
             checks.positive("depth", self.depth)
+        checks.finite("empty", self.empty)
+
+    @property
+    def name(self) -> str:
+        return "superposition stack" if self.noop else "superposition stack without no-op"
 
     @property
     def heads(self) -> dict[str, Head]:
