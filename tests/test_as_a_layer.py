@@ -5,15 +5,17 @@
     hooks                                   forward, pre and backward hooks fire in every step, and may change
     hooks on every module                   the same
     LoRA-like replacement of a layer        the new layer computes and learns
-    a layer with another forward            that forward computes
+    a layer with another forward            that forward computes; the same for its whole class
     a layer of another size                 is refused by the reference
     pruning                                 the masked weights compute
     parametrisations                        spectral_norm and weight_norm, old and new, compute and learn
     quantize_dynamic                        the quantised layers compute
     tensor subclasses as weights            they say what is computed
+    a TorchFunctionMode                     it sees what is computed, and may change it
     an edit, a trace                        the reference runs
     checkpointing                           the same gradients
     torch.export before any call            the same outputs: test_kernels.py
+    torch.export.save, torch.save           graphs and states come back from their files, as safe ones
     torch.compile with five shapes          the same outputs and gradients
     pickle and deepcopy                     the same outputs, hooks and replacements included
     bfloat16 and half                       near float32
@@ -33,12 +35,15 @@ import torch
 from torch import nn
 from torch.func import functional_call, grad, stack_module_state, vmap
 from torch.nn.utils import parametrizations, prune
+from torch.overrides import TorchFunctionMode
 from torch.testing import assert_close
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.checkpoint import checkpoint
 
 import softstack as ss
 from contract import DOUBLE, gradients, inputs, make, same, score
+from softstack.cell import StackCell
+from softstack.controllers import LSTM
 
 FUSED = "cpu: the fused kernel runs"
 both = pytest.mark.parametrize("network", ["StackRNN", "BufferedStackRNN"])
@@ -172,6 +177,36 @@ def test_a_layer_with_another_forward(network, generator):
 
 
 @both
+@pytest.mark.parametrize("kind", [nn.Linear, LSTM, StackCell])
+def test_a_class_with_another_forward(network, kind, generator, monkeypatch):
+    """What every layer of a class is made to do."""
+    net, x = make("stack", network), inputs(generator, 2, 5)
+    reference = copy.deepcopy(net)
+    reference.backend = "reference"
+    plain, forward = net(x)[0], kind.forward
+
+    def half(part):
+        return part if part is None else part / 2
+
+    def halved(self, *arguments):
+        return tree_map(half, forward(self, *arguments))
+
+    monkeypatch.setattr(kind, "forward", halved)
+    assert "has a forward of its own" in net.explain(x)
+    y = net(x)[0]
+    assert not torch.allclose(y, plain)
+    assert_close(y, reference(x)[0])
+
+
+def test_a_memory_with_another_step(generator, monkeypatch):
+    net, x = make("stack"), inputs(generator, 2, 5)
+    step, nothing = ss.Stack.step, torch.zeros(2, 2, **DOUBLE)
+    monkeypatch.setattr(ss.Stack, "step", lambda *arguments: (step(*arguments)[0], nothing))
+    assert net.explain(x) == "reference: the memory has a step of its own"
+    assert not net(x)[1].r.any()
+
+
+@both
 def test_a_layer_of_another_size(network, generator):
     """The reference says what is wrong; a kernel would have read past the end."""
     net, x = make("stack", network), inputs(generator, 2, 5)
@@ -258,6 +293,29 @@ def test_tensor_subclasses_as_weights(generator):
 
 
 @both
+def test_a_mode_sees_what_is_computed(network, generator):
+    """And a default device, which torch keeps as a mode, leaves the kernel alone."""
+
+    class Halved(TorchFunctionMode):
+        def __torch_function__(self, function, types, arguments=(), options=None):
+            result = function(*arguments, **(options or {}))
+            return result / 2 if function is torch.sigmoid else result
+
+    net, x = make("stack", network), inputs(generator, 2, 5)
+    plain = net(x)[0]
+    with Halved():
+        assert net.explain(x) == "reference: Halved may change what torch computes"
+        changed = net(x)[0]
+    net.backend = "reference"
+    with Halved():
+        assert_close(net(x)[0], changed)
+    assert not torch.allclose(plain, changed)
+    net.backend = "auto"
+    with torch.device("cpu"):
+        assert net.explain(x) == FUSED
+
+
+@both
 def test_layers_without_a_bias_or_of_another_dtype(network, generator):
     net, x = make("stack", network), inputs(generator, 2, 5)
     unbiased = copy.deepcopy(net)
@@ -302,6 +360,30 @@ def test_an_edit_leaves_padding_alone(network, generator):
     s, s_alone = ((state if network == "StackRNN" else state.network).memory.s for state in (padded, alone))
     assert_close(s[1, : len(s_alone)], s_alone)
     assert not s[1, len(s_alone) :].any()
+
+
+STORED = {
+    "State": lambda: ss.StackRNN(3, hidden_size=4, memory_size=2),
+    "LayerStates": lambda: ss.StackRNN(
+        3, hidden_size=4, memory_size=2, memory="superposition", num_layers=2
+    ),
+    "BufferedState": lambda: ss.BufferedStackRNN(3, hidden_size=4, memory_size=2, output_size=3),
+    "Runs": lambda: ss.StackLayer(3, heads=1, memory="nondeterministic"),
+}
+
+
+@pytest.mark.parametrize("kind", STORED)
+def test_graphs_and_states_come_back_from_their_files(kind, generator, tmp_path):
+    network = STORED[kind]()
+    x = inputs(generator, 2, 4).float()
+    y, state = network(x)
+    torch.export.save(torch.export.export(network, (x,)), tmp_path / "graph.pt2")
+    torch.save(state, tmp_path / "state.pt")
+    of_graph = torch.export.load(tmp_path / "graph.pt2").module()(x)
+    assert_close(of_graph[0], y)
+    for other in (of_graph[1], torch.load(tmp_path / "state.pt", weights_only=True)):
+        assert type(other) is type(state)
+        assert_close(tree_leaves(other), tree_leaves(state))
 
 
 @both

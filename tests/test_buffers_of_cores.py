@@ -81,3 +81,36 @@ def test_a_buffer_that_changes_in_training_is_refused(monkeypatch):
     sentence = "the controller 'counting' changes its buffer 'cell.core.calls' while it trains"
     with pytest.raises(BadInput, match=sentence):
         train(Condition("xor", "counting", **CONDITION), [0])
+
+
+class Normed(nn.Module):
+    """Its layer is one that PyTorch has, between a Linear and a tanh."""
+
+    layer = nn.BatchNorm1d
+
+    def __init__(self, input_size, hidden_size, **kind):
+        super().__init__()
+        self.features = hidden_size
+        self.linear, self.between = nn.Linear(input_size, hidden_size, **kind), self.layer(hidden_size)
+
+    def init(self, batch, like):
+        return ()
+
+    def forward(self, z, h):
+        return torch.tanh(self.between(self.linear(z))), h
+
+
+class Dropping(Normed):
+    layer = staticmethod(lambda size: nn.Dropout(0.3))
+
+
+def test_a_batch_norm_is_refused(monkeypatch):
+    monkeypatch.setitem(CONTROLLERS, "normed", Normed)
+    with pytest.raises(BadInput, match=r"'normed' changes its buffer 'cell\.core\.between\.running_mean'"):
+        train(Condition("xor", "normed", **CONDITION), [0])
+
+
+def test_a_dropout_is_refused(monkeypatch):
+    monkeypatch.setitem(CONTROLLERS, "dropping", Dropping)
+    with pytest.raises(BadInput, match="'dropping' or its memory draws random numbers, as a Dropout does"):
+        train(Condition("xor", "dropping", **CONDITION), [0])

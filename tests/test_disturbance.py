@@ -5,6 +5,7 @@ import warnings
 
 import pytest
 import torch
+from torch import nn
 from torch.testing import assert_close
 from torch.utils._pytree import tree_leaves
 
@@ -220,4 +221,48 @@ def test_compiled():
     disturbance = draw(hidden(net, 2), 4, **RATES)
     compiled = torch.compile(net, backend="aot_eager", fullgraph=True)
     assert_close(compiled(x, disturbance=disturbance)[0], net(x, disturbance=disturbance)[0])
-    compiled(x)  # drawn inside the graph
+
+
+def test_compiled_for_batches_of_several_shapes():
+    """Drawn inside the graph, of which sizes are symbols once they have changed."""
+    net = network()
+    compiled = torch.compile(net, backend="aot_eager", fullgraph=True)
+    for B, T in ((2, 4), (3, 7), (5, 9)):
+        x = torch.randn(B, T, 3, **DOUBLE)
+        torch.manual_seed(2)
+        first = compiled(x)[0]
+        torch.manual_seed(2)
+        assert_close(first, net(x)[0])
+
+
+class Odd(nn.Module):
+    """A core whose state has parts of every shape: two rows, a number and a count for each sequence."""
+
+    features = 4
+
+    def __init__(self):
+        super().__init__()
+        self.map = nn.Linear(5 + 4, 4)
+
+    def init(self, batch, like):
+        counts = torch.zeros(batch, dtype=torch.int64, device=like.device)
+        return like.new_zeros(*batch, 2, 4), like.new_zeros(batch), counts
+
+    def forward(self, z, h):
+        rows, mean, count = h
+        out = torch.tanh(self.map(torch.cat((z, rows.sum(-2)), -1)) + mean.unsqueeze(-1))
+        return out, (torch.stack((rows[..., 1, :], out), -2), out.mean(-1), count + 1)
+
+
+@pytest.mark.parametrize("batch", [(), (2,), (3,)])
+def test_a_state_whose_parts_have_other_shapes(batch):
+    net = network(controller=Odd(), hidden_size=None)
+    x = torch.randn(*batch, 9, 3, **DOUBLE)
+    torch.manual_seed(4)
+    y, state = net(x)
+    assert [part.shape for part in state.h] == [(*batch, 2, 4), batch, batch]
+    torch.manual_seed(4)
+    drawn = draw(net.init(batch, x).h, 9, **RATES, batch=batch)
+    assert_close(y, net(x, disturbance=drawn)[0])
+    since = [9 - max((t for t in range(9) if not kept[t]), default=0) for kept in drawn.keep.reshape(-1, 9)]
+    assert state.h[2].reshape(-1).tolist() == since  # steps since a reset, of each sequence by itself

@@ -280,7 +280,7 @@ def small(network=ss.StackRNN, **more):
         ),
         (lambda: ss.stack_scan(*torch.zeros(3, 2, 2), 3), r"state must be a MemoryState, or None"),
         (lambda: ss.compact(None), r"a state is a tuple of tensors, as networks give it; got NoneType"),
-        (lambda: ss.StackLayer(8, memory=ss.Stack(4), memory_size=3), r"has a size: leave memory_size out"),
+        (lambda: ss.StackLayer(8, memory=ss.Stack(4), memory_size=3), r"vectors of 4: leave memory_size out"),
         (lambda: ss.StackLayer(8)(torch.zeros(2, 5, 3)), r"x must be \(B, T, d_model\)"),
     ],
 )

@@ -14,10 +14,11 @@ from softstack.cell import Edit, StackCell, State
 from softstack.disturbance import Disturbance, Disturbances, Disturbed, of_call, warn_without_state
 from softstack.errors import BadInput
 from softstack.memory import Batch, Memory, MemoryState, empty
-from softstack.memory.states import detach, full_precision, only_where, running
+from softstack.memory.states import detach, full_precision, only_where, running, storable
 from softstack.trace import Moment, Trace, gather
 
 
+@storable
 class BufferedState(NamedTuple):
     """All that a BufferedStackRNN carries from step to step."""
 
@@ -147,7 +148,7 @@ class BufferedStackRNN(Disturbed):
         input = buffers.fill(input, x, None if filled is None else filled.to(x.dtype))
         if edit is not None and not isinstance(edit, Edit):
             raise BadInput(f"edit must be an ss.Edit; got {checks.described(edit)}")
-        (cell_disturbance,) = of_call(self, disturbance, [network.h], steps)
+        (cell_disturbance,) = of_call(self, disturbance, batch, [network.h], steps)
         reason = fit.kept(return_trace, edit) or fit.why_not(self.cell, x, steps)
         kernel = kernels.choose(self.backend, x, reason)
         if kernel != "reference":
@@ -188,7 +189,7 @@ class BufferedStackRNN(Disturbed):
             torch.cat((state.output.V, final.y), -2), torch.cat((state.output.s, final.o), -1)
         )
         left = MemoryState(state.input.V, final.strengths)
-        return self._read_off(output), BufferedState(fused.state_of(final), left, final.i, output)
+        return self._read_off(output), BufferedState(final.state, left, final.i, output)
 
     def _read_off(self, output: MemoryState) -> Tensor:
         with full_precision(output.s):

@@ -15,9 +15,10 @@ from softstack.memory import MEMORIES, Batch, Memory, Scores, Strength
 from softstack.memory.checking import require as require_memory
 from softstack.memory.protocol import Head, instructions_type, trusting
 from softstack.memory.scan import stepped
-from softstack.memory.states import cut_off, detach, kept, only_where
+from softstack.memory.states import cut_off, detach, kept, only_where, storable
 
 
+@storable
 class State(NamedTuple):
     """All that a StackRNN carries from step to step."""
 
@@ -74,7 +75,7 @@ class StackCell(nn.Module):
         checks.floating(dtype)
         self.input_size = input_size
         kind: dict[str, Any] = dict(device=device, dtype=dtype)
-        self.memory = _memory(memory, memory_size, kind)
+        self.memory = memory_of(memory, memory_size, kind)
         self.memory_size = memory_size or self.memory.width
         self.core: Any = _core(controller, input_size + self.memory.width, hidden_size, kind)
         self.hidden_size = hidden_size or self.core.features
@@ -122,7 +123,7 @@ class StackCell(nn.Module):
         if not isinstance(start, State):
             raise BadInput(f"the `state` of an Edit must give a State; got {checks.described(start)}")
         if disturbance is not None:
-            start = start._replace(h=tuple(part * disturbance.keep.unsqueeze(-1) for part in start.h))
+            start = start._replace(h=disturbance.kept(start.h))
         features, h = self.core(torch.cat((x, start.r), -1), start.h)
         if disturbance is not None:
             noisy = h[0] + disturbance.noise
@@ -176,7 +177,8 @@ class StackCell(nn.Module):
         )
 
 
-def _memory(memory: str | Memory, size: int | None, kind: dict[str, Any]) -> Memory:
+def memory_of(memory: str | Memory, size: int | None, kind: dict[str, Any]) -> Memory:
+    """The memory of a name and a size, or somebody's own. `kind` is a device and a dtype, for its weights."""
     if isinstance(memory, str):
         if memory not in MEMORIES:
             raise unknown("memory", memory, MEMORIES)

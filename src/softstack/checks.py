@@ -5,6 +5,7 @@ an asynchronous assertion, which needs no synchronisation and fails as an index 
 and not at all inside torch.func transforms and torch.compile, where a tensor has no values to look at.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,9 +26,10 @@ def described(value: object) -> str:
     return type(value).__name__
 
 
-def shape(name: str, x: Tensor, axes: str, expected: tuple[int, ...], against: str) -> None:
+def shape(name: str, x: Tensor, axes: tuple[str, ...], expected: tuple[int, ...], against: str) -> None:
     if tuple(x.shape) != tuple(expected):
-        wanted = f"{axes} = {tuple(expected)}" if expected else "one number, of shape (),"
+        named = f"({axes[0]},)" if len(axes) == 1 else f"({', '.join(axes)})"
+        wanted = f"{named} = {tuple(expected)}" if expected else "one number, of shape (),"
         raise BadInput(f"{name} must be {wanted} to match {against}; got {tuple(x.shape)}")
 
 
@@ -42,6 +44,11 @@ def tensor(name: str, x: object) -> None:
 def positive(name: str, size: object) -> None:
     if not isinstance(size, int) or isinstance(size, bool) or size < 1:
         raise BadInput(f"{name} must be a whole number of at least 1; got {size!r}")
+
+
+def finite(name: str, number: object) -> None:
+    if not isinstance(number, int | float) or not math.isfinite(number):
+        raise BadInput(f"{name} must be a finite number; got {number!r}")
 
 
 def floating(dtype: torch.dtype | None) -> None:
@@ -113,10 +120,10 @@ def items(
     prefix: str, V: Tensor, s: Tensor, *, batch: tuple[int, ...], size: int, values: bool = True
 ) -> None:
     """The vectors and strengths of a stack or a queue: shapes that fit each other, and no bad strength."""
-    axes = ["B"] * len(batch)
+    axes = ("B",) * len(batch)
     slots = s.shape[-1] if s.ndim else 0
-    shape(f"{prefix}s", s, f"({', '.join([*axes, 'N'])})", (*batch, slots), "x")
-    shape(f"{prefix}V", V, f"({', '.join([*axes, 'N', 'm'])})", (*batch, slots, size), f"x and {prefix}s")
+    shape(f"{prefix}s", s, (*axes, "N"), (*batch, slots), "x")
+    shape(f"{prefix}V", V, (*axes, "N", "m"), (*batch, slots, size), f"x and {prefix}s")
     if values:
         strengths(f"{prefix}s", s)
 
@@ -136,13 +143,13 @@ def instructions(
     (B, T) is false they are padding, which may hold anything. `values=False` leaves strengths to a kernel."""
     for name, x in (("v", v), ("u", u), ("d", d)):
         tensor(name, x)
-    axes = ["T"] if time else []
+    axes = ("T",) if time else ()
     if v.ndim not in (len(axes) + 1, len(axes) + 2) or v.shape[-1] != size:
         step = ", ".join([*axes, "m"])
         raise BadInput(f"v must be (B, {step}) or ({step}) with m = {size}; got {tuple(v.shape)}")
-    batch = ["B"] if v.ndim == len(axes) + 2 else []
+    batch = ("B",) if v.ndim == len(axes) + 2 else ()
     for name, x in (("u", u), ("d", d)):
-        shape(name, x, f"({', '.join(batch + axes)})", v.shape[:-1], "v")
+        shape(name, x, batch + axes, v.shape[:-1], "v")
         same_kind(name, x, v)
         if values:
             strengths(name, x if live is None else x.masked_fill(~live, 0.0))
@@ -162,13 +169,12 @@ def sequences(memory: object, heads: Mapping[str, Any], parts: Mapping[str, Tens
         tensor(name, part)
     name, head = next(iter(heads.items()))
     steps = parts[name].shape[: parts[name].ndim - len(head.shape)]  # (B, T) or (T,)
-    axes = ["B", "T"][-len(steps) :]
+    axes = ("B", "T")[-len(steps) :]
     if len(steps) not in (1, 2) or parts[name].shape[len(steps) :] != head.shape:
         wanted = ", ".join(["T", *map(str, head.shape)])
         raise BadInput(f"{name} must be (B, {wanted}) or ({wanted}); got {tuple(parts[name].shape)}")
     for other, head in heads.items():
-        shown = f"({', '.join([*axes, *map(str, head.shape)])})"
-        shape(other, parts[other], shown, (*steps, *head.shape), name)
+        shape(other, parts[other], (*axes, *map(str, head.shape)), (*steps, *head.shape), name)
 
 
 def same_kind(name: str, x: Tensor, v: Tensor) -> None:
@@ -199,7 +205,7 @@ def lengths(counts: Tensor, x: Tensor) -> None:
         raise BadInput(f"lengths must be a tensor of whole numbers; got {type(counts).__name__}")
     if counts.is_floating_point() or counts.is_complex() or counts.dtype == torch.bool:
         raise BadInput(f"lengths must be whole numbers; got {counts.dtype}")
-    shape("lengths", counts, "(B,)" if x.ndim == 3 else "()", x.shape[:-2], "x")
+    shape("lengths", counts, ("B",) if x.ndim == 3 else (), x.shape[:-2], "x")
     if counts.device.type != "cpu" or transformed(counts) or not counts.numel():
         return
     low, high, steps = int(counts.min()), int(counts.max()), x.shape[-2]

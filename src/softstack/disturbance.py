@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from softstack.checks import described
 from softstack.controllers import Hidden
 from softstack.errors import BadInput
+from softstack.memory import Batch
 from softstack.words import counted
 
 NO_STATE = "state_reset and hidden_noise do nothing for a controller without a state"
@@ -30,27 +31,41 @@ class Disturbance(NamedTuple):
 
     def at(self, t: int) -> "Disturbance":
         """Of one step: keep (B,) and noise (B, hidden)."""
-        return Disturbance(self.keep[..., t], self.noise[..., t, :])
+        return Disturbance(self.keep[..., t], self.noise.select(self.keep.ndim - 1, t))
+
+    def kept(self, h: Hidden) -> Hidden:
+        """What is left of a state before one step; its parts may have any shape behind the batch."""
+        shapes = [(*self.keep.shape, *[1] * (part.ndim - self.keep.ndim)) for part in h]
+        keeps = [self.keep.to(part.dtype).view(shape) for part, shape in zip(h, shapes, strict=True)]
+        return tuple(part * keep for part, keep in zip(h, keeps, strict=True))
 
 
 Disturbances = Disturbance | Sequence[Disturbance]
 
 
 def draw(
-    h: Hidden, steps: int, state_reset: float, hidden_noise: float, generator: torch.Generator | None = None
+    h: Hidden,
+    steps: int,
+    state_reset: float,
+    hidden_noise: float,
+    generator: torch.Generator | None = None,
+    batch: Batch | None = None,
 ) -> Disturbance | None:
-    """For a state like h, (B, hidden) in each part, and as many steps: a reset with a probability of
-    `state_reset`, and Gaussian noise with a standard deviation of `hidden_noise`, for each sequence and step
-    by itself. None where there is nothing to disturb."""
+    """For a state like h and as many steps: a reset with a probability of `state_reset`, and Gaussian noise
+    with a standard deviation of `hidden_noise`, for each sequence and step by itself. `batch` is (B,), or ()
+    for one sequence; without it h[0] is (B, hidden). None where there is nothing to disturb."""
     if not h or not (state_reset or hidden_noise):
         return None
-    *batch, hidden = h[0].shape
+    batch = h[0].shape[:-1] if batch is None else batch
+    hidden = h[0].shape[len(batch) :]
     kind: dict[str, Any] = dict(device=h[0].device, dtype=h[0].dtype)
-    keep = torch.rand(*batch, steps, generator=generator, device=h[0].device) >= state_reset
+    # torch.compile has no rule for symbolic shapes and a generator, not even for one that is None
+    source: dict[str, Any] = {} if generator is None else {"generator": generator}
+    keep = torch.rand(*batch, steps, device=h[0].device, **source) >= state_reset
     if hidden_noise:
-        noise = hidden_noise * torch.randn(*batch, steps, hidden, generator=generator, **kind)
+        noise = hidden_noise * torch.randn(*batch, steps, *hidden, **kind, **source)
     else:
-        noise = torch.zeros(*batch, steps, hidden, **kind)
+        noise = torch.zeros(*batch, steps, *hidden, **kind)
     return Disturbance(keep.to(h[0].dtype), noise)
 
 
@@ -106,17 +121,20 @@ class Disturbed(nn.Module):
 
 
 def of_call(
-    network: Disturbed, disturbance: Disturbances | None, states: Sequence[Hidden], steps: int
+    network: Disturbed, disturbance: Disturbances | None, batch: Batch, states: Sequence[Hidden], steps: int
 ) -> Sequence[Disturbance | None]:
     """One for each cell, whose states are like `states`: the caller's, or in training what is drawn."""
     if disturbance is not None:
-        return checked(disturbance, states, steps)
+        return checked(disturbance, batch, states, steps)
     if not network.training or not network.disturbed:
         return [None] * len(states)
-    return [draw(h, steps, network.state_reset, network.hidden_noise) for h in states]
+    rates = network.state_reset, network.hidden_noise
+    return [draw(h, steps, *rates, batch=batch) for h in states]
 
 
-def checked(disturbance: Disturbances, states: Sequence[Hidden], steps: int) -> list[Disturbance]:
+def checked(
+    disturbance: Disturbances, batch: Batch, states: Sequence[Hidden], steps: int
+) -> list[Disturbance]:
     """What a caller drew."""
     several = isinstance(disturbance, list | tuple) and not isinstance(disturbance, Disturbance)
     disturbances = cast(list[Disturbance], list(disturbance) if several else [disturbance])
@@ -129,8 +147,9 @@ def checked(disturbance: Disturbances, states: Sequence[Hidden], steps: int) -> 
     for (keep, noise), h in zip(disturbances, states, strict=True):
         if not h:
             raise BadInput("this controller has no state to disturb: leave `disturbance` out")
-        *batch, hidden = h[0].shape
-        shapes, expected = (tuple(keep.shape), tuple(noise.shape)), ((*batch, steps), (*batch, steps, hidden))
+        times = (*batch, steps)
+        shapes = tuple(keep.shape), tuple(noise.shape)
+        expected = times, (*times, *h[0].shape[len(batch) :])
         if shapes != expected:
             raise BadInput(f"keep and noise of a disturbance must be {expected}; got {shapes}")
     return disturbances

@@ -22,8 +22,8 @@ from softstack.kernels.kinds import CORES, UNBUFFERED
 from softstack.memory import Deque, Multipop, NoMemory, Queue, Stack, Superposition
 from softstack.memory.protocol import Choice, Head
 
-CORE_NAMES: dict[type, str] = {Linear: "linear", RNN: "rnn", GRU: "gru", LSTM: "lstm"}
-MEMORY_NAMES: dict[type, str] = {
+CORE_NAMES: dict[Any, str] = {Linear: "linear", RNN: "rnn", GRU: "gru", LSTM: "lstm"}
+MEMORY_NAMES: dict[Any, str] = {
     Stack: "stack",
     Queue: "queue",
     NoMemory: "none",
@@ -33,6 +33,9 @@ MEMORY_NAMES: dict[type, str] = {
 }
 GATES = {RNN: 1, GRU: 3, LSTM: 4}
 PLAIN = (nn.Parameter, Tensor)
+# what kernels stand for: somebody may put something else in its place, for a whole class
+FORWARDS = {kind: kind.forward for kind in (*CORE_NAMES, StackCell, Heads, nn.Linear)}
+STEPS = {kind: kind.step for kind in MEMORY_NAMES}
 
 
 def why_not(cell: StackCell, x: Tensor, steps: int) -> str:
@@ -64,7 +67,7 @@ def why_not_cell(cell: StackCell) -> str:
     name = memory_name(memory)
     if not name or (name in UNBUFFERED and cell.buffered):
         return f"there is no kernel for the memory {type(memory).__name__}{_option(cell)}"
-    if "step" in vars(memory):
+    if "step" in vars(memory) or type(memory).step is not STEPS[type(memory)]:
         return "the memory has a step of its own"
     reason = (
         _changed("cell", cell, StackCell)
@@ -122,7 +125,7 @@ def _changed(name: str, layer: nn.Module, expected: type) -> str:
             kind = f"{type(layer).__module__}.{kind}"
         return f"{name} is a {kind}, not the {expected.__name__} that a kernel stands for"
     own = layer.__dict__
-    if "forward" in own or "act" in own:
+    if "forward" in own or "act" in own or expected.forward is not FORWARDS[expected]:
         return f"{name} has a forward of its own"
     if (
         own["_forward_hooks"]

@@ -80,10 +80,6 @@ def held(memory: MemoryState | Depths) -> tuple[Tensor, Tensor]:
     return memory.V, memory.s
 
 
-def state_of(final: Final) -> State:
-    return final.state
-
-
 def weights_of(controller: str, p: dict[str, Tensor]) -> "Weights":
     """A cell's parameters by name, or a population's, stacked, as the kernel takes them."""
     from softstack.kernels.tuples import Weights

@@ -17,11 +17,12 @@ from softstack.controllers import require_names
 from softstack.disturbance import Disturbance, Disturbances, Disturbed, of_call, warn_without_state
 from softstack.errors import BadInput
 from softstack.memory import Batch, Memory
-from softstack.memory.states import detach, only_where, running
+from softstack.memory.states import detach, only_where, running, storable
 from softstack.trace import Moment, Trace, gather, over_time
 from softstack.words import counted
 
 
+@storable
 class LayerStates(NamedTuple):
     """The state of a StackRNN with several layers or directions."""
 
@@ -180,13 +181,14 @@ class StackRNN(Disturbed):
         if isinstance(x, PackedSequence):
             return self._packed(x, state, lengths, return_trace, edit, disturbance)
         x = checks.sequence(x, self.input_size, self.cell.any_weight)
-        fresh = self.init(tuple(x.shape[:-2]), x)
+        batch = tuple(x.shape[:-2])
+        fresh = self.init(batch, x)
         if state is None:
             state = fresh
-        checks.same_state(state, fresh, tuple(x.shape[:-2]))
+        checks.same_state(state, fresh, batch)
         states = state.layers if isinstance(state, LayerStates) else (state,)
         live = None if lengths is None else running(lengths, x)  # (B, T)
-        disturbances = of_call(self, disturbance, [state.h for state in states], x.shape[-2])
+        disturbances = of_call(self, disturbance, batch, [state.h for state in states], x.shape[-2])
         edits = self._edits(edit)
         results = list(self._layers(x, states, lengths, live, return_trace, edits, disturbances))
         y = torch.cat([y for y, _, _ in results[-2:]], -1) if self.bidirectional else results[-1][0]
@@ -253,7 +255,7 @@ class StackRNN(Disturbed):
         kernel = kernels.choose(self.backend, x, reason)
         if kernel != "reference":
             final = fused.run(cell, x, state, lengths, kernel, disturbance=disturbance)
-            return final.y, fused.state_of(final), None
+            return final.y, final.state, None
         outputs: list[Tensor] = []
         moments: list[Moment] = []
         for t, x_t in enumerate(x.unbind(-2)):
