@@ -42,6 +42,15 @@ def test_every_memory_meets_every_controller_with_one_budget():
     assert sizes == {("linear", 2), ("lstm", 4)}  # the same with the recipe and without
 
 
+def test_what_is_not_a_number_is_no_answer():
+    """The argmax of a network that diverged is its first letter, which is not what it says."""
+    condition = Condition("xor", "linear", "stack")
+    network = initial(condition, 0)
+    parameters = {name: torch.full_like(p, torch.nan)[None] for name, p in network.state_dict().items()}
+    data = encoded(condition, scores.strings(tasks.find("xor"), 1)[:5])
+    assert scores.scores(network, parameters, condition, data) == [scores.Score(0.0, 0.0, None)]
+
+
 @pytest.mark.parametrize("room", [1, 10**9])
 def test_scores_are_what_one_would_count(monkeypatch, room):
     """However many strings are run at once."""
@@ -128,7 +137,12 @@ def test_a_memory_of_ones_own_is_compared_and_finished_trials_are_kept(softstack
     code, _, err = softstack(*command, "--out", str(tmp_path))
     assert code == 0 and "nothing was trained: 16 trials were there already" in err
     assert json.loads((tmp_path / "suite.json").read_text()) == rows
+    again = json.loads((tmp_path / "meta.json").read_text())  # what the trials cost is not forgotten
+    assert (again["trained"], again["seconds"]) == (16, meta["seconds"])
+    fewer = (*command, "--out", str(tmp_path), "--recipe", "plain")
+    assert softstack(*fewer)[0] == 0  # a report of other trials, whose cost is not known
     assert json.loads((tmp_path / "meta.json").read_text())["trained"] == 0
+    assert softstack(*command, "--out", str(tmp_path))[0] == 0
     more = (*command, "--out", str(tmp_path), "--tasks", "delayed_xor", "xor", "--finished")
     assert softstack(*more)[0] == 0  # what is not there is left out
     assert json.loads((tmp_path / "suite.json").read_text()) == rows
@@ -197,6 +211,7 @@ def test_the_report_has_medians_and_counts():
 def test_the_page_draws_the_trials_of_each_memorys_best_cell():
     reversal, xor = suite_page.groups(ROWS)
     assert (reversal.title, xor.title) == ("Reversal", "Delayed XOR")
+    assert "solved: 99.5% on strings twice as long" in reversal.text  # the lead has another
     stack, queue = reversal.entries
     assert (stack.name, stack.detail, stack.verdicts) == ("stack", "LSTM, solve", [("", "2 of 3 solved")])
     assert (queue.name, queue.detail) == ("queue", "LSTM, plain")
@@ -204,7 +219,9 @@ def test_the_page_draws_the_trials_of_each_memorys_best_cell():
     for (lane,) in queue.columns:  # as long, twice and ten times as long
         assert [trial.value for trial in lane.trials] == pytest.approx([50.0, 55.0, 50.0])
         assert [(r.low, r.middle, r.high) for r in lane.ranges] == [pytest.approx((50.0, 50.0, 55.0))]
-    assert suite_page.page(ROWS, META).count('class="dot"') == 1 + 3 * 3 * 3  # one explains them
+    page = suite_page.page(ROWS, META)
+    assert page.count('class="dot"') == 1 + 3 * 3 * 3  # one explains them
+    assert "<code>solved</code> counts the trials" in page
 
 
 @needs_chromium
@@ -336,4 +353,5 @@ def test_the_trial_of_the_lowest_dev_loss_counts():
     said = published.verdict([share, nats, rounded])
     assert "reaches 2 of 2 figures that other papers report" in said  # `share` and `rounded` are one
     assert published.verdict([share]).endswith("Not reached: A 2015, strings 1.0.")
-    assert "0.010 nats" in published.section([nats]) and "0.010 nats" in published.markdown([nats])
+    for report in (published.section([nats], META), published.markdown([nats], META)):
+        assert "0.010 nats" in report and "at commit abc" in report

@@ -15,7 +15,6 @@ from softstack.lab.sweeps.jobs import missing, train_missing
 from softstack.lab.training import suite as plan
 from softstack.lab.training.published import CLAIMS
 from softstack.memory import MEMORIES
-from softstack.words import counted
 
 PLUGIN = "; one of your own needs --plugin FILE.py"
 
@@ -83,18 +82,20 @@ def suite(
         cells = [cell for cell in cells if not missing(out, cell.condition, seeds)]
         if not cells:
             raise BadInput(f"no cell is finished under {out}: train some first, without --finished")
+    former = writing.former(out)
     conditions = [cell.condition for cell in cells]
-    if published:
-        conditions += [condition for claim in CLAIMS for condition in claim.conditions]
     trained = train_missing(out, conditions, seeds, engine, "suite", say=say, together=True)
-    if not trained:
-        count = len(seeds) * len(set(conditions))
-        say(f"nothing was trained: {counted(count, 'trial was', 'trials were')} there already")
     rows = report.rows(out, cells, seeds)
-    meta = {**writing.meta(out, conditions, seeds, trained, began), **budget._asdict()}
-    claims = figures.rows(out, seeds) if published else []
-    report.write(out, rows, meta, figures.markdown(claims) if claims else "")
-    suite_page.write(out, rows, meta, figures.section(claims) if claims else "")
+    meta = {**writing.meta(out, conditions, seeds, trained, began, former), **budget._asdict()}
+    claims = []
+    if published:
+        began = time.perf_counter()
+        networks = [condition for claim in CLAIMS for condition in claim.conditions]
+        more = train_missing(out, networks, seeds, engine, "published", say=say, together=True)
+        claims = figures.rows(out, seeds)
+        meta["published"] = writing.meta(out, networks, seeds, more, began, former.get("published"))
+    report.write(out, rows, meta, figures.markdown(claims, meta["published"]) if claims else "")
+    suite_page.write(out, rows, meta, figures.section(claims, meta["published"]) if claims else "")
     print_table(report.HEADER, map(report.line, rows))
     print(report.verdict(rows))
     if claims:

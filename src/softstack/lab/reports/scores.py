@@ -20,7 +20,7 @@ from softstack.lab.tasks import Task
 from softstack.lab.tasks.data import Dataset, Example
 from softstack.lab.training.conditions import Condition, Network
 from softstack.lab.training.draws import encoded
-from softstack.lab.training.population import Parameters, tested
+from softstack.lab.training.population import Parameters, correct, tested
 
 FACTORS = {1: 200, 2: 100, 5: 50, 10: 50}  # strings, by how many times they are as long as in training
 STRINGS = 5_000  # what the strings are drawn by: no trial draws from it
@@ -50,7 +50,7 @@ def scores(network: Network, parameters: Parameters, condition: Condition, data:
     for part in range(0, n, size := max(1, ROOM // max(1, P * T * T))):
         x, target, mask = (t[part : part + size].expand(P, -1, -1) for t in data)
         y = tested(network, parameters, x, letters)  # (P, n, T, K)
-        rights.append((y.argmax(-1) == target) | ~mask)
+        rights.append(correct(y, Dataset(x, target, mask)) | ~mask)
         surprise = cross_entropy(y.double().movedim(-1, 1), target, reduction="none")
         nats.append((surprise * mask).sum(2))
     right, surprises = torch.cat(rights, 1), torch.cat(nats, 1)  # (P, n, T), (P, n)

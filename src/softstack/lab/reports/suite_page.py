@@ -10,6 +10,7 @@ from softstack import viewer
 from softstack.lab.reports import dots, names, sheet, suite
 from softstack.lab.reports.scores import FACTORS
 from softstack.lab.reports.suite import Row
+from softstack.lab.reports.writing import SOLVED
 from softstack.lab.runs import store
 
 LENGTHS = {1: "as long as in training", 2: "twice as long", 10: "ten times as long"}  # that are drawn
@@ -25,7 +26,7 @@ MEASURES = {
 def page(rows: Sequence[Row], meta: Row, notes: str = "") -> str:
     """`notes` is HTML of the caller's that stands between the matrix and the table."""
     parts = [
-        f"<p>{sheet.plain(suite.verdict(rows))} {sheet.plain(suite.counting(rows))}</p>",
+        f"<p>{sheet.prose(suite.verdict(rows))} {sheet.prose(suite.counting(rows))}</p>",
         _matrix(rows),
         sheet.key(),
         *(dots.groups([group]) for group in groups(rows)),
@@ -42,7 +43,9 @@ def groups(rows: Sequence[Row]) -> list[dots.Group]:
     for task in suite.values(rows, "task"):
         tops = [top for memory in suite.values(rows, "memory") if (top := suite.best(rows, task, memory))]
         if tops:
-            text = f"{MEASURES[tops[0]['measure']].capitalize()}. A name leads to the cells behind it."
+            measure = MEASURES[tops[0]["measure"]].capitalize()
+            solved = f"solved: {SOLVED:.1%} on strings {LENGTHS[2]}"
+            text = f"{measure}; {solved}. A name leads to the cells behind it."
             listed.append(dots.Group(names.task(task), text, list(LENGTHS.values()), list(map(_entry, tops))))
     return listed
 
@@ -100,7 +103,7 @@ def _cells(rows: Sequence[Row], meta: Row) -> str:
     )
     body = "\n".join(map(_line, rows))
     return (
-        f'<section class="panel" id="cells"><h2>Every cell</h2><p>{sheet.plain(suite.legend(meta))} Press a '
+        f'<section class="panel" id="cells"><h2>Every cell</h2><p>{sheet.prose(suite.legend(meta))} Press a '
         "heading to sort; point at a number for the trials behind it.</p>"
         f'<form class="filters">{filters}<label>show <select id="measure">{options}</select></label> '
         '<output id="count"></output></form><div class="wide"><table class="numbers sortable">'

@@ -1,8 +1,8 @@
 """Figures that papers publish, and the networks with which `softstack suite --published` looks for them.
 
-The strings, their lengths and the measure are the paper's (`lab/tasks`), and so is the memory. The training
-is ours: some thousands of steps of 10 strings by the recipe of `solve`, and restarts chosen by dev loss.
-Papers train for up to a million steps. A claim may be tried with several controllers.
+The strings, their lengths and the measure are the paper's (`lab/tasks`), and so is the kind of memory. The
+training is ours: some thousands of steps of 10 strings by the recipe of `solve`, and restarts chosen by dev
+loss. Papers train for up to a million steps. A claim may be tried with several controllers.
 """
 
 from dataclasses import replace
@@ -45,7 +45,8 @@ CLAIMS = (
             network("anbmcnm", "rnn", "superposition"),
         ),
         rounded=True,
-        protocol="theirs has 10 stacks and 40 hidden units, and reads one long text",
+        protocol="theirs has 10 stacks without a no-op, each read two cells deep, and 40 hidden units; "
+        "it reads one long text",
     ),
     Claim(
         "Grefenstette et al. 2015",
