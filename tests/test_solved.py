@@ -15,7 +15,7 @@ from softstack.formal.transducer import Transducer
 from softstack.kernels.cpu import train as compiled
 from softstack.lab import tasks
 from softstack.lab.cli.solve import solve
-from softstack.lab.explain import mechanism, solved, solved_page, study_figures
+from softstack.lab.explain import failures, mechanism, solved, solved_page, study_figures
 from softstack.lab.runs import index, store
 from softstack.lab.training import native, noise, recipes, study
 from softstack.lab.training.adam import Adam
@@ -155,6 +155,11 @@ def test_a_trial_is_the_restart_of_the_lowest_dev_loss(restarted):
         assert len(at_first) == 2
 
 
+def test_halvings_that_fall_on_one_epoch_are_all_made():
+    condition = replace(DISTURBED, steps=16, restarts=4, halvings=2, halving_share=0.1)
+    assert sorted(restart.epochs for restart in train(condition, [0])[0].restarts) == [1, 1, 1, 4]
+
+
 def test_restarts_do_not_depend_on_other_trials(restarted):
     alone = train(restarted[1].condition, [1])[0]
     assert alone.restarts == restarted[1].restarts
@@ -271,6 +276,8 @@ def test_the_command(report, monkeypatch, capsys, tmp_path):
     assert "Report:" in capsys.readouterr().out
     assert len(json.loads((tmp_path / "solved.json").read_text())) == 4
     assert json.loads((tmp_path / "meta.json").read_text())["trained"] == 4
+    solve(["delayed_xor"], controllers=["lstm"], trials=1, out=tmp_path, engine="inline")
+    assert "nothing was trained: 4 trials were there already" in capsys.readouterr().err
     for wrong, sentence in ((["sorting"], "task of the paper"), (["xor"], "xor")):
         with pytest.raises(BadInput, match=sentence):
             solve(wrong, out=tmp_path)
@@ -315,6 +322,37 @@ def test_machines_are_compared_on_strings_of_the_task_alone():
     assert tuple("(()(") not in solved._beginnings(task.grammar)
     assert tuple("()((") in solved._beginnings(task.grammar)
     assert tuple("[([])]") in solved._beginnings(task.grammar)
+
+
+def of_one_network(*trials):
+    network = dict(task="delayed_xor", controller="lstm", memory="stack", buffered=False, recipe="solve")
+    return {**network, "condition": "it", "trials": list(trials)}
+
+
+def test_failures_are_listed_with_what_there_was_to_see():
+    def trial(seed, test, dev_loss):
+        return dict(seed=seed, test=test, dev_loss=dev_loss)
+
+    row = of_one_network(trial(0, 1.0, 1e-6), trial(1, 0.9, 2e-6), trial(2, 0.8, 5e-7))
+    text = failures.failures([row], {"it": {"ours": row["trials"], "theirs": [trial(7, 1.0, 1e-6)]}})
+    assert "| delayed xor | LSTM | ours | 1 | 90.00 | 2.00e-06 | 1.00e-06 |" in text
+    assert "2 of 4 trials fail. The dev loss of 1 of them is higher" in text
+
+
+def test_machines_that_are_not_the_task_s_are_counted():
+    def trial(seed, machine, far, **more):
+        return dict(seed=seed, test=1.0, test_50x=far, machine=machine, **more)
+
+    unsolved = {**trial(4, "none", 0.1), "test": 0.5}
+    row = of_one_network(
+        trial(0, "equal", 1.0, length=9),
+        trial(1, "none", 0.7),
+        trial(2, "different", 0.8, word="1 0"),
+        unsolved,
+    )
+    text = failures.machines([row])
+    assert "| delayed xor | LSTM | 1, 2 | 1 | 75.0 | 100.0 |" in text
+    assert "up to 9 to 9 symbols, by task. Machines that differ: delayed xor, LSTM, seed 2 on `1 0`." in text
 
 
 def test_the_study_changes_one_number_at_a_time():

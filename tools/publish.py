@@ -16,7 +16,7 @@ from statistics import median
 from typing import Any
 
 from softstack.lab import tasks
-from softstack.lab.explain import published, solved, study_figures
+from softstack.lab.explain import failures, published, solved, study_figures
 from softstack.lab.reports import distributions, names, suite, suite_page, table_page
 from softstack.lab.reports import table1 as report
 from softstack.lab.runs.compare import wilson
@@ -246,11 +246,11 @@ def solved_briefly() -> str:
     keep = [k for k, name in enumerate(solved.HEADER) if name not in ("network", "machine is the task's")]
     table = [solved.HEADER, ["---"] * len(solved.HEADER), *solved.lines(lstm)]
     text = "\n".join("| " + " | ".join(line[k] for k in keep) + " |" for line in table)
-    scores = trainings()
+    trials = trainings()
     all_of = {
-        row["task"]: wins([x for part in scores[row["condition"]].values() for x in part])
+        row["task"]: wins([x for part in trials[row["condition"]].values() for x in part])
         for row in lstm
-        if row["condition"] in scores
+        if row["condition"] in trials
     }
     every = ", ".join(f"{task} {share}" for task, share in all_of.items())
     return (
@@ -308,31 +308,39 @@ def of_all(won: int, of: int) -> str:
     return f"{won} of {of} ({100 * bounds.low:.0f}-{100 * bounds.high:.0f} %)"
 
 
-def trainings() -> dict[str, dict[str, list[float]]]:
-    """What trials of the recipe scored, by condition and training: that of the report first."""
-    reported = [row for row in loaded("solved")[0] if row["recipe"] == "solve" and row["memory"] == "stack"]
-    scores: dict[str, dict[str, list[float]]] = {row["condition"]: {} for row in reported}
+def trainings() -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """The trials of the recipe, by condition and training: that of the report first."""
+    reported = failures.solved_by_recipe(loaded("solved")[0])
+    trials: dict[str, dict[str, list[dict[str, Any]]]] = {row["condition"]: {} for row in reported}
     for row in (*reported, *json.loads((RESULTS / "solved" / "again.json").read_text())):
         seeds = [trial["seed"] for trial in row["trials"]]
         title = f"seeds {min(seeds)} to {max(seeds)}" + (f", {row['device']}" if "device" in row else "")
-        scores[row["condition"]][title] = [trial["test"] for trial in row["trials"]]
-    return scores
+        trials[row["condition"]][title] = row["trials"]
+    return trials
 
 
-def wins(scores: Sequence[float]) -> str:
-    return f"{sum(x >= solved.SOLVED for x in scores)} of {len(scores)}" if scores else ""
+def wins(trials: Sequence[dict[str, Any]]) -> str:
+    won = sum(trial["test"] >= solved.SOLVED for trial in trials)
+    return f"{won} of {len(trials)}" if trials else ""
+
+
+def solved_failures() -> str:
+    return failures.failures(loaded("solved")[0], trainings())
+
+
+def solved_machines() -> str:
+    return failures.machines(loaded("solved")[0])
 
 
 def solved_again() -> str:
     """How many trials solve their task, in each training of the recipe."""
-    networks, scores = {row["condition"]: row for row in loaded("solved")[0]}, trainings()
-    titles = list(dict.fromkeys(title for by_title in scores.values() for title in by_title))
+    networks, trials = {row["condition"]: row for row in loaded("solved")[0]}, trainings()
+    titles = list(dict.fromkeys(title for by_title in trials.values() for title in by_title))
     lines = [f"| task | network | {' | '.join(titles)} | all |", "| --- " * (3 + len(titles)) + "|"]
-    for condition, by_title in scores.items():
-        row = networks[condition]
-        cells = [row["task"].replace("_", " "), names.network(row["controller"], buffered=row["buffered"])]
+    for condition, by_title in trials.items():
+        cells = [*failures.network(networks[condition])]
         cells += [wins(by_title.get(title, [])) for title in titles]
-        lines.append(f"| {' | '.join(cells)} | {wins([x for scores in by_title.values() for x in scores])} |")
+        lines.append(f"| {' | '.join(cells)} | {wins([x for part in by_title.values() for x in part])} |")
     return "\n".join(lines)
 
 
@@ -362,15 +370,18 @@ def mechanism() -> str:
     """At the end of the training: how much of what the answers need is where."""
     moments, meta = loaded("study")
     table = ["| | training | state replaced | stack replaced |", "| --- | --- | --- | --- |"]
+    more: dict[str, list[bool]] = {}  # whether a network's stack counts for more than its state
     for task, kind in dict.fromkeys((line["task"], line["training"]) for line in moments):
         of_kind = [line for line in moments if (line["task"], line["training"]) == (task, kind)]
         last = [line for line in of_kind if line["steps"] == max(other["steps"] for other in of_kind)]
         shares = [f"{100 * median(line[what] for line in last):.1f} %" for what in ("state", "memory")]
         table.append(f"| {task} | {kind} | {shares[0]} | {shares[1]} |")
+        more.setdefault(kind, []).extend(line["memory"] > line["state"] for line in last)
+    by_stack = ", ".join(f"{kind}: {sum(own)} of {len(own)}" for kind, own in more.items())
     count = len({line["seed"] for line in moments})
     return "\n".join(table) + (
-        f"\n\nMedians of {count} networks at the end of their training. Measured by `softstack study` at "
-        f"commit {meta['mechanism_commit']}."
+        f"\n\nMedians of {count} networks at the end of their training. Networks whose stack counts for more "
+        f"than their state: {by_stack}. Measured by `softstack study` at commit {meta['mechanism_commit']}."
     )
 
 
@@ -420,7 +431,7 @@ def suite_briefly() -> str:
 
 def suite_whole() -> str:
     rows, meta, claims = of_suite()
-    return suite.markdown(rows, meta, published.markdown(claims), "###")
+    return suite.markdown(rows, meta, published.markdown(claims, meta["published"]), "###")
 
 
 PAGES = {
@@ -444,7 +455,9 @@ PAGES = {
         "solved": solved_whole,
         "choices": solved_by_choices,
         "restarts": by_restarts,
+        "machines": solved_machines,
         "again": solved_again,
+        "failures": solved_failures,
         "study": study,
         "mechanism": mechanism,
     },
@@ -474,7 +487,7 @@ def copy() -> None:
     )
     (RESULTS / "table1" / "table1.html").write_text(table_page.page(rows, meta))  # pages of rows stay at home
     rows, meta, claims = of_suite()
-    suite_page.write(RESULTS / "suite", rows, meta, published.section(claims))
+    suite_page.write(RESULTS / "suite", rows, meta, published.section(claims, meta["published"]))
     for figure in sorted((ROOT / "figures").glob("*.png")):
         shutil.copy(figure, RESULTS / figure.name)
 

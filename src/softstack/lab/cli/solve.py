@@ -53,7 +53,7 @@ def solve(
     conditions = [row.condition for row in wanted]
     trained = train_missing(out, conditions, seeds, engine, "solved", say=say)
     rows = solved.rows(out, wanted, seeds, processes=os.cpu_count() or 1)
-    meta = writing.meta(out, conditions, seeds, trained, began)
+    meta = writing.meta(out, conditions, seeds, trained, began, writing.former(out))
     solved.write(out, rows, meta)
     solved_page.write(out, wanted, rows, meta)
     print_table(solved.HEADER, solved.lines(rows))

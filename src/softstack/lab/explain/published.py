@@ -6,7 +6,6 @@ strings of the paper's lengths by the paper's measure, and with its actions roun
 is that of the lowest dev loss.
 """
 
-import html
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ import torch
 
 from softstack.lab import tasks
 from softstack.lab.explain.ablation import hardened
-from softstack.lab.reports import names, writing
+from softstack.lab.reports import names, sheet, writing
 from softstack.lab.reports.writing import Line
 from softstack.lab.runs import store
 from softstack.lab.tasks.data import Example, one_hot
@@ -149,22 +148,20 @@ def verdict(rows: Sequence[Line]) -> str:
     return f"{said} Not reached: {'; '.join(missed)}." if missed else said
 
 
-def markdown(rows: Sequence[Line]) -> str:
-    return f"{verdict(rows)}\n\n{writing.table(HEADER, lines(rows))}"
+def stamp(meta: Line) -> str:
+    return writing.stamp("suite --published", meta)
 
 
-def section(rows: Sequence[Line]) -> str:
+def markdown(rows: Sequence[Line], meta: Line) -> str:
+    return f"{verdict(rows)} {stamp(meta)}\n\n{writing.table(HEADER, lines(rows))}"
+
+
+def section(rows: Sequence[Line], meta: Line) -> str:
     """The same for the page."""
-    head = "".join(f"<th scope=col>{html.escape(name)}</th>" for name in HEADER)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>" for line in lines(rows)
-    )
-    return (
-        f'<section class="panel"><h2>What papers report</h2><p>{html.escape(verdict(rows))} Test strings, '
-        "lengths and measure are the paper's; the training is ours.</p>"
-        f'<div class="wide"><table class="numbers wrapped"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div></section>"
-    )
+    ours = "Test strings, lengths and measure are the paper's; the training is ours."
+    legend = f"{verdict(rows)} {ours} {stamp(meta)}"
+    table = sheet.Numbers(legend, HEADER, lines(rows), title="What papers report", kind="numbers wrapped")
+    return sheet.table(table)
 
 
 def write(out: Path, rows: Sequence[Line]) -> None:

@@ -40,7 +40,7 @@ def _entry(key: Key, kinds: dict[str, Line]) -> dots.Entry:
     lanes = [_lane(name, kinds[kind], "test") for kind, name in LANES.items() if kind in kinds]
     if number:
         paper = paper_rows()[number - 1]
-        three = dots.Range("paper", *(paper[f"test_{name}"] for name in ("min", "median", "max")))
+        three = dots.Range("paper", *(paper[f"test_{name}"] for name in dots.THREE))
         lanes.insert(0, dots.Lane("the paper", [], [three]))
     counts = {
         "solved": (len(wins), len(trials)),
