@@ -14,6 +14,10 @@ from softstack.lab.training.conditions import Condition, build
 from softstack.lab.training.train import train
 
 BRACKETS = [("(", ")"), ("[", "]"), ("{", "}")]
+# What is pushed and popped in silence is asked for by ? alone, one letter of many.
+ECHOES = "\n".join(f"q -> q   {x} : {x}" for x in "defghijklm")
+ASKED = f"start q\n{ECHOES}\nq -> q   ? : e , $ -> $\nq -> q   c : _ , $ -> $"
+PUSHED = "q -> q   {0} : _ , ε -> {0}\nq -> q   c : _ , {0} -> ε\nq -> q   ? : {0} , {0} -> {0}"
 MACHINES = {
     # counters
     "one bracket": dyck([("(", ")")], "_"),
@@ -62,6 +66,7 @@ MACHINES = {
         d -> q   ε : < , L -> L
         d -> q   ε : > , R -> R
     """),
+    "asked how many": Transducer.parse("\n".join([ASKED, PUSHED.format("a")])),
     # registers
     "xor on the stack": Transducer.parse("""
         start q
@@ -106,6 +111,7 @@ MACHINES = {
         q -> q   0 : 0 , C -> C
     """),
     # stacks
+    "asked what": Transducer.parse("\n".join([ASKED, PUSHED.format("a"), PUSHED.format("b")])),
     "mostly silent": Transducer.parse("""
         start q
         q -> q   x : # , ε -> a
@@ -262,12 +268,14 @@ KNOWN = {
                      "brackets and an error state")
     },
     "two brackets at once": (lambda: compiled_from("two brackets at once", **AT_ONCE), "stack"),
+    "asked what": (lambda: compiled_from("asked what", **AT_ONCE), "stack"),
     "errors, others said": (lambda: says_others(*compiled_from("brackets and an error state")), "stack"),
     **{
         name: (lambda name=name: compiled_from(name), "counter")
         for name in ("one bracket", "one bracket at once", "equal numbers", "two names for one",
                      "counts and echoes", "counts by threes", "which are more")
     },
+    "asked how many": (lambda: compiled_from("asked how many", **AT_ONCE), "counter"),
     "one bracket, others said": (lambda: says_others(*compiled_from("one bracket")), "counter"),
     "two names for one, at once": (lambda: compiled_from("two names for one", **AT_ONCE), "counter"),
     "counts in a queue": (lambda: with_a_queue(*compiled_from("counts and echoes", **LINEAR)), "counter"),

@@ -112,10 +112,11 @@ def deep_walk(machine: Transducer, rng: np.random.Generator, length: int) -> tup
     """A random word that fills the stack and empties it again.
 
     It rises for a while and falls for a while, by turns: of the symbols that can be read, most often one that
-    changes the height of the stack accordingly. States from which no rule that looks at the stack can be
-    reached, such as those for errors, are avoided.
+    changes the height of the stack accordingly, and now and then one that leaves it and tells what lies on
+    top. States from which no rule that looks at the stack can be reached, such as those for errors, are
+    avoided.
     """
-    useful = _looking_ahead(machine)
+    useful, telling = _looking_ahead(machine), _telling(machine)
     live = Live(machine)
     live.settle()
     word: list[str] = []
@@ -125,7 +126,10 @@ def deep_walk(machine: Transducer, rng: np.random.Generator, length: int) -> tup
             rising, turn = not rising, len(word) + int(rng.integers(1, 2 + length // 3))
         rules = {x: machine.enabled(live.state, x, live.stack[-1]) for x in choices}
         growth = {x: len(r.push) - bool(r.pop) for x, r in rules.items() if r and r.next in useful}
-        if growth and rng.random() < 0.85:
+        asks = tuple(x for x, n in growth.items() if n == 0 and (live.state, x) in telling)
+        if asks and rng.random() < 0.3:
+            choices = asks
+        elif growth and rng.random() < 0.85:
             best = (max if rising else min)(growth.values())
             choices = tuple(x for x, n in growth.items() if n == best)
         elif growth:
@@ -141,3 +145,12 @@ def _looking_ahead(machine: Transducer) -> set[str]:
     while more := {rule.state for rule in machine.rules if rule.next in states} - states:
         states |= more
     return states
+
+
+def _telling(machine: Transducer) -> set[tuple[str, str]]:
+    """States and symbols of which what is written there, or where that leads, depends on the stack's top."""
+    answers: dict[tuple[str, str], set[tuple[tuple[str, ...], str]]] = {}
+    for rule in machine.rules:
+        if rule.read:
+            answers.setdefault((rule.state, rule.read), set()).add((rule.write, rule.next))
+    return {place for place, different in answers.items() if len(different) > 1}
