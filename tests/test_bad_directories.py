@@ -134,6 +134,10 @@ def test_a_strange_directory_is_left_out_and_the_others_are_listed(kind, root, s
         assert ("1 run\n" in out) or ("1 run; 1 directory cannot be read" in out)
     code, out, err = softstack("compare", f"condition = '{SMALL.name}'", "seed = 0", str(root), "--json")
     assert (code, json.loads(out)["first"]["trials"]) == (0, 1)
+    assert err.count(f"{SMALL.name}/seed-1 is left out: ") == 1
+    code, out, err = softstack("plot", str(root), "--out", "curves.png")
+    assert (code, out) == (0, "1 run. Written: curves.png\n")
+    assert err.count(f"{SMALL.name}/seed-1 is left out: ") == 1
     (standing,) = json.loads(softstack("status", str(root), "--json")[1])
     assert (standing["done"], standing["missing"]) == (1, 1)
 

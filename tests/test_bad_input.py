@@ -31,6 +31,7 @@ COMMAND = [sys.executable, "-c", "import softstack_command; softstack_command.ma
         (("train", "xor", *FEW, "--patience", str(2**63)), "patience must be at most 1,000,000,000,000; got"),
         (("train", "xor", *FEW, "--restarts", "99999999"), "restarts must be at most 10,000; got 99999999"),
         (("train", "xor", *FEW, "--batch-size", str(10**20)), "batch_size must be at most"),
+        (("train", "xor", *FEW, "--num-layers", str(10**8)), "num_layers must be at most 10,000"),
         (("train", "xor", "--train-size", str(10**12)), "there is not enough memory for sizes"),
         (("runs", "--where", " or ".join(["seed=1"] * 1100)), "--where has 10996 characters"),
         (("runs", "--where", "or ".join(["seed=1 "] * 1050)[:9996]), "--where is no expression"),

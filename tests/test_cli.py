@@ -14,7 +14,7 @@ import pytest
 from softstack.errors import install
 from softstack.lab.runs import store
 from softstack.lab.training.conditions import TABLE_1, Condition
-from softstack_command import app
+from softstack_command import app, forks
 from softstack_command.advice import INSTALL
 
 SMALL = ["--train-size", "20", "--dev-size", "5", "--test-size", "5", "--max-epochs", "1"]
@@ -318,6 +318,13 @@ def test_the_line_on_a_command_is_the_first_of_its_docstring(name):
     module, function = place.split(":")
     documented = getattr(import_module(f"{app.CLI}.{module}"), function).__doc__
     assert documented.splitlines()[0] == summary
+
+
+def test_a_page_of_help_starts_no_process(softstack, monkeypatch):
+    monkeypatch.setattr(forks, "prepare", lambda: pytest.fail("workers are not needed to read"))
+    for command in app.WITH_WORKERS:
+        for flag in ("--help", "-h"):
+            assert softstack(command, flag)[0] == 0
 
 
 def test_a_page_of_help_is_the_whole_docstring(softstack):

@@ -232,6 +232,18 @@ def test_what_is_not_given_is_held_out(softstack, tmp_path):
     assert sum(map(len, splits.values())) == 120
 
 
+def test_what_no_training_string_has_is_said(tmp_path):
+    """Input symbols that no network has met, and targets that none was asked for."""
+    (tmp_path / "train.tsv").write_text("a b\tA B\n")
+    (tmp_path / "dev.tsv").write_text("a c b\tA _ C\n")
+    (tmp_path / "test.tsv").write_text("b a\tB A\n")
+    notes = sources.read({"data": "train.tsv", "dev": "dev.tsv", "test": "test.tsv"}, tmp_path).notes
+    assert notes == (
+        "no training string has c, which the dev strings have",
+        "no training string asks for C, which the dev strings ask for",
+    )
+
+
 def test_examples_of_one_string_may_differ_and_all_are_scored(tmp_path):
     (tmp_path / "a.tsv").write_text("x y\t_ 0\nx y\t_ 1\nx y\t_ 1\n")
     source = sources.read({"data": "a.tsv", "dev": "a.tsv", "test": "a.tsv"}, tmp_path)
@@ -277,6 +289,15 @@ def test_a_copy_that_is_gone_or_damaged(softstack, tmp_path):
     assert code == 2 and f"{copy.name}, belongs into the folder" in err
     (run / copy.name).write_text(text)  # a run may bring it along
     assert softstack("evaluate", str(run))[0] == 0
+
+
+def test_columns_of_two_letters_are_turned_so_that_a_phone_has_room(softstack):
+    Path("mine.tsv").write_text("ka lo mi\tKA LO MI\nmi ka lo\tMI KA LO\n")
+    files = [word for name in ("data", "dev", "test") for word in (f"--{name}", "mine.tsv")]
+    run = softstack("train", *files, *SMALL)[1].split()[0]
+    assert softstack("trace", run, "ka lo mi", "--out", "trace.html")[0] == 0
+    turned = re.findall(r'class="cells( turned)?" style="--k:(\d)"><span>', Path("trace.html").read_text())
+    assert turned == [("", "1"), ("", "1"), ("", "2"), (" turned", "7"), (" turned", "7")]
 
 
 def test_what_all_strings_end_with():

@@ -56,29 +56,15 @@ def test_a_curve_for_each_trial_with_a_point_for_each_epoch(runs):
     assert heights == sorted(heights, reverse=True)  # accuracy rises, so the line goes up
 
 
-def test_boxes_reach_from_the_least_to_the_most(runs):
-    paper = {
-        f"{split}_{name}": v
-        for split in ("dev", "test")
-        for name, v in (("min", 40), ("median", 70), ("max", 100))
-    }
-    chart = row_page.boxes(runs, paper)
-    levels = {
-        name: float(y) - 4 for y, name in re.findall(r'<text class="end" x="[^"]+" y="([^"]+)">(\d+%)', chart)
-    }
-
-    def accuracy(y):
-        per = (levels["100%"] - levels["80%"]) / 0.2
-        return 1 + (float(y) - levels["100%"]) / per
-
-    found = re.findall(r'<rect class="(\w+)" [^>]*y="([^"]+)" height="([^"]+)"', chart)
-    drawn = [(kind, accuracy(float(y) + float(h)), accuracy(y)) for kind, y, h in found]
-    expected = [("ours", 0.5, 1.0), ("paper", 0.4, 1.0), ("ours", 0.3, 0.8), ("paper", 0.4, 1.0)]
-    for (kind, low, high), (name, least, most) in zip(drawn, expected, strict=True):
-        assert kind == name
-        assert (low, high) == pytest.approx((least, most), abs=0.005)
-    assert chart.count("<circle") == 2 * len(DEV)
-    assert "dev: ours 50.0 / 75.0 / 100.0, paper 40.0 / 70.0 / 100.0" in chart
+def test_ranges_reach_from_the_least_to_the_most(runs):
+    figures = {"min": 40, "median": 70, "max": 100}
+    paper = {f"{split}_{name}": value for split in ("dev", "test") for name, value in figures.items()}
+    drawn = row_page.accuracies(runs, paper)
+    said = re.findall(r'aria-label="(dev|test): [^"]*: ours ([^"]+); the paper\'s ([^"]+)"', drawn)
+    theirs = "40.0 / 70.0 / 100.0"
+    assert said == [("dev", "50.0 / 75.0 / 100.0", theirs), ("test", "30.0 / 55.0 / 80.0", theirs)]
+    assert drawn.count("<circle") == 2 * len(DEV)
+    assert "paper" not in row_page.accuracies(runs, None)
 
 
 def test_rows_lead_to_their_pages(tmp_path):
@@ -99,7 +85,7 @@ def test_rows_lead_to_their_pages(tmp_path):
         assert '<a href="rows.html">' in text
         assert all(f"{place} of 5" in text for place in row_page.PLACES)
         assert text.count("<polyline") == 2 * len(DEV)
-        assert ('class="paper' in text) == (link == "row-7.html")
+        assert ('class="range paper"' in text) == (link == "row-7.html")
 
 
 def test_names_of_curves_that_end_together_are_set_apart():

@@ -140,7 +140,8 @@ def run(
 
 def _import(words: Sequence[str], plugin: Sequence[Path]) -> None:
     """All that a command needs, which takes seconds."""
-    if words[0] in WITH_WORKERS and not any(word.startswith("--engine") for word in words):
+    idle = any(word in ("--help", "-h") or word.startswith("--engine") for word in words)
+    if words[0] in WITH_WORKERS and not idle:
         forks.prepare()
     import torch
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from softstack.errors import BadInput
-from softstack.lab.cli.options import EngineName, RunDir, Trials, at_least_one, opened, writable
+from softstack.lab.cli.options import EngineName, RunDir, Trials, all_opened, at_least_one, opened, writable
 from softstack.lab.cli.screen import say
 from softstack.lab.reports import curves, names, trace_page
 from softstack.lab.reports import figures as drawing
@@ -100,7 +100,7 @@ def plot(*run_dirs: Path, out: Path = Path("curves.png")) -> None:
         raise BadInput("no run directory is given: name one, as `softstack train` prints it")
     writable(out, ".png", ".svg")
     places = curves.run_directories(run_dirs)
-    runs = [opened(place) for place in places]
+    runs = all_opened(places)
     trained = [run for run in runs if run.epochs]
     if not trained:
         raise BadInput(f"{places[0]} was compiled and not trained: it has no learning curve")

@@ -1,6 +1,6 @@
 """Kinds of options that commands share, and checks of them."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +11,7 @@ from softstack.lab import plugins
 from softstack.lab.cli.screen import say
 from softstack.lab.runs import store
 from softstack.lab.training.draws import SEEDS
+from softstack.words import counted
 
 
 def whole(kind: Any, tokens: Sequence[Any]) -> int:
@@ -82,3 +83,27 @@ def opened(run_dir: Path) -> store.Run:
     for path in plugins.changed(run.provenance.get("plugins", ())):
         say(f"{run_dir} was trained with another version of {path}: what follows may not be what it learnt")
     return run
+
+
+def say_left_out(root: Path, left_out: Mapping[str, str]) -> None:
+    """Name the first few directories that cannot be read, with the reason, and count the others."""
+    for path, reason in list(left_out.items())[:5]:
+        say(f"{root / path} is left out: {reason}")
+    if len(left_out) > 5:
+        more = counted(len(left_out) - 5, "more is", "more are")
+        say(f"{more} left out: `softstack reindex` lists them")
+
+
+def all_opened(places: Sequence[Path]) -> list[store.Run]:
+    """The runs in directories. One that cannot be read is named and left out, unless none can."""
+    runs: list[store.Run] = []
+    left_out: dict[str, str] = {}
+    for place in places:
+        try:
+            runs.append(opened(place))
+        except BadInput as error:
+            left_out[str(place)] = str(error)
+    if not runs:
+        raise BadInput(next(iter(left_out.values())))
+    say_left_out(Path(), left_out)
+    return runs

@@ -9,7 +9,7 @@ import numpy as np
 from rich.table import Table
 
 from softstack.errors import BadInput
-from softstack.lab.cli.options import Json
+from softstack.lab.cli.options import Json, say_left_out
 from softstack.lab.cli.screen import say, show
 from softstack.lab.runs import compare as comparing
 from softstack.lab.runs import disk, index, listing
@@ -50,11 +50,7 @@ def runs(
     with index.opened(root, say) as database:
         rows = [{**row, "path": str(root / row["path"])} for row in index.query(database, where, sort)]
         left_out = index.unreadable(database)
-    for path, reason in list(left_out.items())[:5]:
-        say(f"{root / path} is left out: {reason}")
-    if len(left_out) > 5:
-        more = counted(len(left_out) - 5, "more is", "more are")
-        say(f"{more} left out: `softstack reindex` lists them")
+    say_left_out(root, left_out)
     if format == "table":
         if out:
             raise BadInput("--out needs --format csv, json or parquet")
@@ -118,6 +114,8 @@ def compare(
             if not rows:
                 raise BadInput(f"no run under {root} is {text}: `softstack runs {root}` lists them")
             sides.append([row[on] for row in rows])
+        left_out = index.unreadable(database)
+    say_left_out(root, left_out)
     comparison = comparing.compare(sides[0], sides[1], threshold, np.random.default_rng(0), confidence)
     if as_json:
         print(json.dumps({k: _nested(v) for k, v in comparison._asdict().items()}))

@@ -43,7 +43,7 @@ def table(
     conditions = [c for n in numbers for c in (TABLE_1[n - 1], corrected(TABLE_1[n - 1])) if c is not None]
     trained = train_missing(out, conditions, seeds, engine, "table1", say=say)
     reproduced = report.table(out, numbers, seeds)
-    meta = writing.meta(out, conditions, seeds, trained, began)
+    meta = writing.meta(out, conditions, seeds, trained, began, writing.former(out))
     name = report.write(out, reproduced, meta)
     table_page.write(out, name, reproduced, meta)
     row_page.write(out, reproduced, f"{name}.html")

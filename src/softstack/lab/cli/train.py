@@ -118,9 +118,7 @@ def train(
         say(sentence)
     trial_seeds = seeds(seed, at_least_one("--trials", trials))
     trained = train_missing(out, [condition], trial_seeds, "inline", say=say)
-    if not trained:
-        say(f"nothing was trained: {counted(trials, 'trial was', 'trials were')} there already")
-    elif trained < trials:
+    if 0 < trained < trials:
         say(f"{counted(trained, 'trial was', 'trials were')} trained, {trials - trained} there already")
     for trial_seed in trial_seeds:
         run = store.load(store.place(out, condition, trial_seed))
@@ -131,15 +129,15 @@ def train(
 
 def _chosen(task: str | None, files: dict[str, Any]) -> str | dict[str, Any] | None:
     """The task that is named on the command line, as it would be in a TOML file."""
-    given = {name: value for name, value in files.items() if value is not None}
-    named = [*(["a task"] if task else []), *(f"--{kind}" for kind in sources.KEYS if kind in given)]
+    options = {name: value for name, value in files.items() if value is not None}
+    named = [*(["a task"] if task else []), *(f"--{kind}" for kind in sources.KEYS if kind in options)]
     if len(named) > 1:
         raise BadInput(f"{' and '.join(named)} are given: name one thing to learn")
     for kind, names in sources.KEYS.items():
         for name in names:
-            if name in given and kind not in given:
+            if name in options and kind not in options:
                 raise BadInput(f"--{name.replace('_', '-')} needs --{kind}: name the file")
-    return {k: str(v) if isinstance(v, Path) else v for k, v in given.items()} or task
+    return {k: str(v) if isinstance(v, Path) else v for k, v in options.items()} or task
 
 
 def _settings(path: Path) -> dict[str, Any]:

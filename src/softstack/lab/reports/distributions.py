@@ -25,9 +25,10 @@ from softstack.lab import tasks
 from softstack.lab.reports import table1 as report
 from softstack.lab.reports import writing
 from softstack.lab.runs import store
+from softstack.lab.tasks.data import Dataset
 from softstack.lab.training.conditions import Condition
 from softstack.lab.training.draws import encoded
-from softstack.lab.training.population import tested
+from softstack.lab.training.population import correct, tested
 from softstack.words import counted
 
 Row = report.Row
@@ -68,9 +69,9 @@ def on_common_strings(
         stacked = [dict(network.named_parameters()) for network in some]
         parameters = {name: torch.stack([p[name].detach() for p in stacked]) for name in stacked[0]}
         for begin in range(0, len(data.mask), AT_ONCE):
-            x, y, mask = (z[begin : begin + AT_ONCE] for z in data)
-            told = tested(some[0], parameters, x.expand(len(some), *x.shape), len(task.alphabet)).argmax(-1)
-            counts = ((told == y) & mask).sum(-1)  # (networks, strings)
+            part = Dataset(*(z[begin : begin + AT_ONCE] for z in data))
+            y = tested(some[0], parameters, part.x.expand(len(some), -1, -1), len(task.alphabet))
+            counts = correct(y, part).sum(-1)  # (networks, strings)
             right[begin : begin + AT_ONCE, first : first + TOGETHER] = counts.T
     return Common(right, data.mask.sum(-1).double().numpy())
 

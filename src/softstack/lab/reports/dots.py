@@ -16,6 +16,7 @@ NEAR = 1.5  # percent of accuracy, below which dots are set one above the other
 MOST_APART = 3  # dots of a pile that can be told apart
 ROOM = 5.0  # percent of accuracy that a count of dots takes
 APART = 11  # pixels between ranges
+THREE = ("min", "median", "max")  # what a range shows, as columns of a table are called
 
 
 class Trial(NamedTuple):

@@ -7,12 +7,11 @@ matplotlib takes 47 ms for a chart where this takes 0.06, and a chart of its has
 
 import html
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
 
 from softstack import viewer
-from softstack.lab.reports import network_page
+from softstack.lab.reports import dots, network_page, sheet, table_page
 from softstack.lab.reports import table1 as report
 from softstack.lab.reports.writing import ranked
 from softstack.lab.runs import store
@@ -40,11 +39,9 @@ def page(runs: Sequence[store.Run], paper: Row | None, index: str, title: str = 
     shown = [chosen[place] for place in PLACES if place in chosen]
     notes = [f"{place} of {len(runs)} by dev" for place in PLACES if place in chosen]
     marked = {run.seed: place for place, run in chosen.items()}
-    against = "against the paper's" if paper else "of every trial"
     charts = {
         "Dev accuracy after each epoch": curves(runs, marked, "dev"),
         "Loss in each epoch": curves(runs, marked, "loss"),
-        f"Accuracy {against}": boxes(runs, paper),
     }
     figures = (f"<figure><figcaption>{name}</figcaption>{svg}</figure>" for name, svg in charts.items())
     before = (
@@ -54,6 +51,7 @@ def page(runs: Sequence[store.Run], paper: Row | None, index: str, title: str = 
         '<p class="caption">Best, median and worst are by dev accuracy: '
         "one who has not seen the test would choose so.</p>"
         f'<div class="charts">{"".join(figures)}</div>{_table(runs, marked)}</section>'
+        f"{sheet.key(paper=bool(paper))}{accuracies(runs, paper)}"
     )
     return network_page.page(shown, notes=notes, before=before)
 
@@ -107,42 +105,18 @@ def _free(at: float, taken: Sequence[float]) -> float:
     return next(place for place in free if place >= TOP - 2)
 
 
-def boxes(runs: Sequence[store.Run], paper: Row | None) -> str:
-    """Dev and test: one dot per trial, with their min, median and max, and the paper's beside them."""
-    ours = {split: [run.result[split] for run in runs] for split in ("dev", "test")}
-    theirs = (
-        {s: [paper[f"{s}_{name}"] / 100 for name in ("min", "median", "max")] for s in ours} if paper else {}
-    )
-    least = _floor([v for values in (*ours.values(), *theirs.values()) for v in values])
-
-    def y(value: float) -> float:
-        return TOP + (HEIGHT - TOP - BOTTOM) * (1 - value) / (1 - least)
-
-    parts = [_level(y(v), f"{v:.0%}") for v in _levels(least)]
-    sentences = []
-    for column, (split, values) in enumerate(ours.items()):
-        centre = LEFT + (WIDTH - LEFT) * (0.27 + 0.46 * column)
-        three = (min(values), median(values), max(values))
-        parts.append(_box(centre - 55, y, three, "ours"))
-        parts += [
-            f'<circle class="dot" cx="{centre - 55 + 9 * ((k % 3) - 1):.1f}" cy="{y(v):.1f}" r="3.5"/>'
-            for k, v in enumerate(sorted(values))
-        ]
-        parts.append(_text(centre - 55, HEIGHT - BOTTOM + 20, f"{split}, ours", "middle"))
-        sentences.append(f"{split}: ours {_three(three)}")
-        if split in theirs:
-            parts.append(_box(centre + 55, y, theirs[split], "paper"))
-            parts.append(_text(centre + 55, HEIGHT - BOTTOM + 20, f"{split}, paper", "middle"))
-            sentences[-1] += f", paper {_three(theirs[split])}"
-    return _svg(parts, "Minimum, median and maximum. " + "; ".join(sentences))
-
-
-def _box(x: float, y: Callable[[float], float], three: Sequence[float], kind: str) -> str:
-    low, middle, high = (y(value) for value in three)
-    return (
-        f'<rect class="{kind}" x="{x - 22}" width="44" y="{high:.1f}" height="{max(low - high, 1.5):.1f}"/>'
-        f'<line class="{kind} middle" x1="{x - 22}" x2="{x + 22}" y1="{middle:.1f}" y2="{middle:.1f}"/>'
-    )
+def accuracies(runs: Sequence[store.Run], paper: Row | None) -> str:
+    """Dev and test: one dot per trial, with their least, median and most, and the paper's below them."""
+    columns = []
+    for split in ("dev", "test"):
+        trials = [dots.Trial(f"seed {run.seed}", 100 * run.result[split]) for run in runs]
+        ranges = [dots.range_of(trials)]
+        if paper:
+            ranges.append(dots.Range("paper", *(paper[f"{split}_{name}"] for name in dots.THREE)))
+        columns.append([dots.Lane("", trials, ranges)])
+    title = "Accuracy against the paper's" if paper else "Accuracy of every trial"
+    entry = dots.Entry(counted(len(runs), "trial"), "", "", [], columns)
+    return dots.groups([dots.Group(title, "", table_page.COLUMNS, [entry])])
 
 
 def _floor(values: Sequence[float]) -> float:
@@ -153,10 +127,6 @@ def _floor(values: Sequence[float]) -> float:
 def _levels(least: float) -> list[float]:
     tenths = range(round(10 * least), 11)
     return [k / 10 for k in tenths if len(tenths) < 7 or (10 - k) % 2 == 0]
-
-
-def _three(values: Sequence[float]) -> str:
-    return " / ".join(f"{100 * value:.1f}" for value in values)
 
 
 def _ticks(longest: int) -> list[int]:

@@ -4,6 +4,7 @@
 """
 
 import html
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ class Numbers(NamedTuple):
     header: Sequence[str]
     lines: Sequence[Sequence[str]]
     kinds: Sequence[str] = ()
+    title: str = "In numbers"
+    kind: str = "numbers"  # its own classes
 
 
 def key(*, paper: bool = False) -> str:
@@ -30,11 +33,11 @@ def key(*, paper: bool = False) -> str:
 
 
 def page(title: str, lead: str, groups: Sequence[dots.Group], numbers: Numbers, stamp: str) -> str:
-    parts = [f"<p>{plain(lead)}</p>", key(paper=True), dots.groups(groups), _table(numbers)]
+    parts = [f"<p>{prose(lead)}</p>", key(paper=True), dots.groups(groups), table(numbers)]
     return viewer.report(title, "\n".join(parts), stamp=stamp.replace("`", ""))
 
 
-def _table(numbers: Numbers) -> str:
+def table(numbers: Numbers) -> str:
     head = "".join(f"<th scope=col>{html.escape(name)}</th>" for name in numbers.header)
     kinds = numbers.kinds or [""] * len(numbers.lines)
     body = "\n".join(
@@ -42,12 +45,12 @@ def _table(numbers: Numbers) -> str:
         for line, kind in zip(numbers.lines, kinds, strict=True)
     )
     return (
-        f'<section class="panel"><h2>In numbers</h2><p>{plain(numbers.legend)}</p>'
-        f'<div class="wide"><table class="numbers"><thead><tr>{head}</tr></thead>\n'
+        f'<section class="panel"><h2>{html.escape(numbers.title)}</h2><p>{prose(numbers.legend)}</p>'
+        f'<div class="wide"><table class="{numbers.kind}"><thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{body}\n</tbody></table></div></section>"
     )
 
 
-def plain(text: str) -> str:
-    """Text as HTML, without the marks of Markdown."""
-    return html.escape(text.replace("`", ""))
+def prose(text: str) -> str:
+    """Text as HTML; what stands between backticks is code."""
+    return re.sub("`(.+?)`", r"<code>\1</code>", html.escape(text))

@@ -46,7 +46,7 @@ def _entry(row: Row, paper: Row | None, file: str, verdict: tuple[str, str]) -> 
     for split in ("dev", "test"):
         trials = [dots.Trial(f"seed {trial['seed']}", 100 * trial[split]) for trial in row["trials"]]
         ranges = [
-            dots.Range(kind, *(source[f"{split}_{name}"] for name in ("min", "median", "max")))
+            dots.Range(kind, *(source[f"{split}_{name}"] for name in dots.THREE))
             for kind, source in (("ours", row), ("paper", paper))
             if source
         ]

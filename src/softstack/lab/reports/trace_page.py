@@ -70,7 +70,7 @@ def _block(block: Block) -> str:
         for value in row
     )
     labels = "".join(f"<span>{html.escape(label)}</span>" for label in block.labels)
-    turned = " turned" if max(map(len, block.labels)) > 2 else ""
+    turned = " turned" if max(map(len, block.labels)) > 1 else ""  # a column is one letter wide on a phone
     columns_of = f'style="--k:{len(block.labels)}"'
     return (
         f'<b>{html.escape(block.title)}</b><div class="cells" {columns_of}>{cells}</div>'

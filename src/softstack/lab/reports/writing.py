@@ -32,21 +32,40 @@ def write(out: Path, texts: Mapping[str, str]) -> None:
 
 
 def meta(
-    root: Path, conditions: Sequence[Condition], seeds: Sequence[int], trained: int, began: float
+    root: Path,
+    conditions: Sequence[Condition],
+    seeds: Sequence[int],
+    trained: int,
+    began: float,
+    former: Line | None = None,
 ) -> Line:
     """Of a report on the trials under `root`: the commits and devices at which they were trained, of which
-    there is one unless something changed in between; and what the call that began then did."""
+    there is one unless something changed in between; and what the call that began then did. A call that
+    trained nothing leaves what the `former` report of the same trials says of their cost."""
     paths = [store.place(root, condition, seed) for condition in conditions for seed in seeds]
     sources = [json.loads((path / "provenance.json").read_text()) for path in paths]
-    return {
-        **store.provenance("cpu"),
+    origin = {
         "commit": ", ".join(sorted({source["commit"] or "unknown" for source in sources})),
         "device": " and ".join(sorted({source["device"] for source in sources})),
+        "seeds": list(seeds),
+        "trials": len(paths),
+    }
+    cost = {
         "trained": trained,
         "cores": os.cpu_count(),
-        "seeds": list(seeds),
         "seconds": round(time.perf_counter() - began, 1),
     }
+    former = former or {}
+    if not trained and origin == {name: former.get(name) for name in origin}:
+        cost = {name: former[name] for name in cost}
+    return {**store.provenance("cpu"), **origin, **cost}
+
+
+def former(out: Path) -> Line:
+    """The meta.json of an earlier report there, or nothing."""
+    file = out / "meta.json"
+    content: Line = json.loads(file.read_text()) if file.exists() else {}
+    return content
 
 
 def stamp(command: str, meta: Line) -> str:

@@ -43,13 +43,15 @@ def train_missing(
     *,
     together: bool = False,
 ) -> int:
-    """Train the trials that `root` does not have, all of them: how many those were. See `blocks` for
-    `together`."""
+    """Train the trials that `root` does not have, all of them: how many those were. Where there was nothing
+    to train, that is said. See `blocks` for `together`."""
     sweep = Sweep(name, tuple(conditions), tuple(seeds))
     outcome = run_sweep(root, sweep, Engine(where), say, together=together)
     if outcome.failed:
         blocks, records = counted(len(outcome.failed), "block"), ", ".join(map(str, outcome.failed))
         raise BadInput(f"{blocks} of trials failed: {reason(outcome.failed[0])}; see {records}")
+    if not outcome.trained:
+        say(f"nothing was trained: {counted(sweep.trials, 'trial was', 'trials were')} there already")
     return outcome.trained
 
 

@@ -122,12 +122,17 @@ def _data(source: dict[str, Any], folder: Path) -> Source:
             are = counted(count, f"example of {source['data']} is", f"examples of {source['data']} are")
             notes.append(f"no {name} file is given: {are} held out for it")
     task = collection.hold(collection.collected(splits))
-    trained = {symbol for example in splits["train"] for symbol in example.input}
     for name in HELD_OUT_SPLITS:
-        new = dict.fromkeys(s for example in splits[name] for s in example.input if s not in trained)
-        if new:
-            notes.append(f"no training string has {' '.join(new)}, which the {name} strings have")
+        for part, has, have in (("input", "has", "have"), ("target", "asks for", "ask for")):
+            trained, held_out = _symbols(splits["train"], part), _symbols(splits[name], part)
+            if new := [symbol for symbol in held_out if symbol not in trained]:
+                notes.append(f"no training string {has} {' '.join(new)}, which the {name} strings {have}")
     return Source(task.name, tuple(notes))
+
+
+def _symbols(examples: Sequence[Example], part: str) -> dict[str, None]:
+    """All symbols of the inputs, or of the targets, in the order in which they come."""
+    return dict.fromkeys(s for example in examples for s in getattr(example, part) if s is not None)
 
 
 def _held_out(examples: Sequence[Example], path: Path) -> tuple[list[Example], list[Example]]:

@@ -15,7 +15,7 @@ def refuse_changes(network: Network, names: Sequence[str], letters: int) -> None
     trained = deepcopy(network).train()
     before = {name: trained.get_buffer(name).clone() for name in names}
     with torch.random.fork_rng():
-        trained(torch.eye(letters, device=next(network.parameters()).device))
+        trained(torch.eye(letters, device=next(network.parameters()).device).expand(2, -1, -1))
     for name, buffer in before.items():
         if not torch.equal(trained.get_buffer(name), buffer):
             raise BadInput(

@@ -58,7 +58,17 @@ def outputs(
         return y[:, : x.shape[1]]  # a buffered network may make more steps than there are targets
 
     axes = (0, 0, None if disturbance is None else 0)
-    return vmap(of_one, axes)(parameters, one_hot(x, letters, next(iter(parameters.values()))), disturbance)
+    symbols = one_hot(x, letters, next(iter(parameters.values())))
+    try:
+        return vmap(of_one, axes)(parameters, symbols, disturbance)
+    except RuntimeError as error:
+        if "randomness" not in str(error):
+            raise
+        name = f"the controller {network.cell.controller_name!r} or its memory"
+        raise BadInput(
+            f"{name} draws random numbers, as a Dropout does, and its trials could not be repeated: disturb "
+            "it by state_reset and hidden_noise instead"
+        ) from error
 
 
 @torch.no_grad()
@@ -170,10 +180,11 @@ class Population:
         if not (self.condition.state_reset or self.condition.hidden_noise) or not h:
             return None
         steps = self.network.steps(T) if isinstance(self.network, BufferedStackRNN) else T
-        shape, number = (B, steps, h[0].shape[-1]), self.optimiser.number
+        shape, number = (B, steps, h[0].numel()), self.optimiser.number
         keys = [noise.of_layer(self.keys, layer) for layer in range(len(self.network.cells))]
         rates = self.resets, self.condition.hidden_noise
-        return [noise.disturbance(layer_keys, number, shape, *rates) for layer_keys in keys]
+        drawn = [noise.disturbance(layer_keys, number, shape, *rates) for layer_keys in keys]
+        return [Disturbance(keep, z.reshape(*keep.shape, *h[0].shape)) for keep, z in drawn]
 
     def batches(self) -> tuple[Tensor, ...]:
         """Every training string once, each network in an order of its own: (P, B) of each batch. The last

@@ -156,7 +156,7 @@ def halved(population: Population, dev_losses: Sequence[float]) -> set[int]:
     places: dict[int, list[int]] = {}
     for place, member in enumerate(population.members):
         places.setdefault(member.seed, []).append(place)
-    kept = condition.restarts >> (ends.index(done) + 1)
+    kept = condition.restarts >> sum(end <= done for end in ends)  # two may fall on one epoch
     ranked = [sorted(rivals, key=lambda place: finite(dev_losses[place])) for rivals in places.values()]
     return {place for rivals in ranked for place in rivals[kept:]}
 
