@@ -1,3 +1,4 @@
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -7,15 +8,19 @@ import pytest
 import torch
 from hypothesis import settings
 
+import interpreter
 from browser import CHROMIUM, browser, opened, reverser, run_root, untrained  # noqa: F401 (fixtures)
 
 settings.register_profile("softstack", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("softstack")
 torch.set_num_threads(1)
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # what we start shares the cores with tests
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in a background job; what we start inherits it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if not torch.cuda.is_available():  # the kernels of the GPU are interpreted: slow, but their own code
     os.environ.setdefault("TRITON_INTERPRET", "1")
+    with contextlib.suppress(ImportError):  # Triton is not made for every system
+        interpreter.quicken()
 
 
 def pytest_runtest_setup(item):
