@@ -48,10 +48,10 @@ class Sizes(NamedTuple):
     heads: int = 8
     batch: int = 32
     window: int = 2048
-    steps: int = 1500
+    steps: int = 1000
     files: int = 2000
     held_out: int = 60  # files to score
-    formal_steps: int = 2000
+    formal_steps: int = 1200
     formal_length: int = 40
     formal_strings: int = 64
 
@@ -275,7 +275,8 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     )
     device = "cuda" if torch.cuda.is_available() else "cpu"
     results: dict[str, Any] = {"commit": options.commit, "sizes": sizes._asdict()}
-    results |= {"torch": torch.__version__, "device": device}
+    name = torch.cuda.get_device_name() if device == "cuda" else device
+    results |= {"torch": torch.__version__, "device": name}
     train_files, held_out = read_files(sizes.files) if "code" in options.parts else ([], [])
     for variant in options.variants:
         outcome: dict[str, Any] = {}

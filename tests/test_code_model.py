@@ -19,6 +19,11 @@ x = f(1,
 """
 
 
+def test_the_figures_are_made_by_the_sizes_that_it_has():
+    figures = Path(__file__).parent.parent / "results" / "code_model" / "code_model.json"
+    assert json.loads(figures.read_text())["sizes"] == code_model.Sizes()._asdict()
+
+
 def test_events_of_a_source():
     there = [
         (e.kind, SOURCE[e.position : e.position + 1], e.distance, e.depth) for e in code_model.events(SOURCE)
