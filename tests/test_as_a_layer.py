@@ -364,9 +364,7 @@ def test_an_edit_leaves_padding_alone(network, generator):
 
 STORED = {
     "State": lambda: ss.StackRNN(3, hidden_size=4, memory_size=2),
-    "LayerStates": lambda: ss.StackRNN(
-        3, hidden_size=4, memory_size=2, memory="superposition", num_layers=2
-    ),
+    "LayerStates": lambda: ss.StackRNN(3, hidden_size=4, memory_size=2, memory="superposition", num_layers=2),
     "BufferedState": lambda: ss.BufferedStackRNN(3, hidden_size=4, memory_size=2, output_size=3),
     "Runs": lambda: ss.StackLayer(3, heads=1, memory="nondeterministic"),
 }

@@ -173,21 +173,60 @@ def test_ctrl_c_at_any_moment_of_the_start(tmp_path):
     assert {code for _, code in states} <= {130, -signal.SIGINT}  # before Python itself is there
 
 
-def test_ctrl_c_waits_for_what_must_not_be_broken_off():
+def test_ctrl_c_waits_until_it_is_asked_for():
     steps = []
 
-    class Context:
-        def __enter__(self):
+    def work():
+        with interrupts.later() as stop_if_asked:
+            stop_if_asked()
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.01)
-            steps.append("entered")
+            steps.append("went on")
+            stop_if_asked()
+            steps.append("never")
 
-        def __exit__(self, *_):
-            steps.append("left")
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert steps == ["went on"]
 
-    with pytest.raises(KeyboardInterrupt), interrupts.unbroken(Context()):
-        steps.append("never")
-    assert steps == ["entered", "left"]
+
+def test_ctrl_c_that_nobody_asks_for_takes_effect_at_the_end():
+    steps = []
+
+    def work():
+        with interrupts.later():
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)
+            steps.append("went on")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert steps == ["went on"]
+
+
+@pytest.mark.parametrize("when", [0.1, 1])
+def test_ctrl_c_ends_processes_without_a_word(when, tmp_path):
+    """While they start, and while they work."""
+    (tmp_path / "work.py").write_text(
+        "import sys, time\n"
+        "from functools import partial\n"
+        "from softstack_command import forks\n"
+        "if __name__ == '__main__':\n"
+        "    print('here', flush=True)\n"
+        "    try:\n"
+        "        list(forks.results([partial(time.sleep, 60)] * 3, 2))\n"
+        "    except KeyboardInterrupt:\n"
+        "        sys.exit('stopped')\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "work.py"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    assert process.stdout.readline() == "here\n"
+    time.sleep(when)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=50)  # it ends when the last process closes the stream
+    assert said == "stopped\n"
 
 
 def test_ctrl_c_a_second_time_ends_everything_at_once():

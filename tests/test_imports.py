@@ -116,7 +116,10 @@ def test_parts_form_a_line(name):
             assert (importer, imported) in {
                 ("softstack.__main__", "softstack_command"),
                 ("softstack.lab.sweeps.workers", "softstack_command.forks"),
-                ("softstack.lab.sweeps.workers", "softstack_command.interrupts"),
+                ("softstack.lab.sweeps.engine", "softstack_command.interrupts"),
+                ("softstack.lab.training.study", "softstack_command.forks"),
+                ("softstack.lab.reports.speed", "softstack_command.forks"),
+                ("softstack.lab.explain.solved", "softstack_command.forks"),
             }
         else:
             assert PARTS.index(part(imported)) <= PARTS.index(name), f"{importer} imports {imported}"

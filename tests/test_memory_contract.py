@@ -287,8 +287,7 @@ def test_one_sequence_with_its_length(network, generator):
     if network == "scan":
         v, u, d = (torch.rand(5, *more, generator=generator, **DOUBLE) for more in ((2,), (), ()))
         results = [
-            ss.stack_scan(v, u, d, lengths=torch.tensor(3), backend=kernel)
-            for kernel in ("cpu", "reference")
+            ss.stack_scan(v, u, d, lengths=torch.tensor(3), backend=kernel) for kernel in ("cpu", "reference")
         ]
     else:
         more = dict(hidden_size=4, memory_size=2, output_size=2, **DOUBLE)

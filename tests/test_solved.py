@@ -24,6 +24,7 @@ from softstack.lab.training.conditions import TABLE_1, Condition
 from softstack.lab.training.draws import Member, members
 from softstack.lab.training.population import Population
 from softstack.lab.training.train import Ended, choice, fastest, train
+from softstack_command import forks
 
 SMALL = dict(train_size=40, dev_size=10, test_size=10)
 RATES = dict(state_reset=0.4, reset_spread=0.3, hidden_noise=0.2)
@@ -34,8 +35,8 @@ DISTURBED = Condition("parenthesis", **RATES, gradient_clip=1.0, **SMALL)
 def pools(processes):
     """Processes of pools begin with everything imported."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (solved, study):
-            patch.setattr(module, "multiprocessing", SimpleNamespace(get_context=lambda kind: processes))
+        forked = SimpleNamespace(get_context=lambda kind: processes, TimeoutError=processes.TimeoutError)
+        patch.setattr(forks, "multiprocessing", forked)
         yield
 
 

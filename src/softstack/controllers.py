@@ -191,9 +191,7 @@ def require(core: Any, input_size: int, kind: Mapping[str, Any]) -> None:
     if not like.is_meta and not all(map(torch.equal, before, h)):
         raise BadInput(f"{name}: forward(z, h) writes into the h that it is given: give a new one back")
     if not isinstance(result, tuple) or len(result) != 2:
-        raise BadInput(
-            f"{name}: forward(z, h) must give two things, features and h; got {described(result)}"
-        )
+        raise BadInput(f"{name}: forward(z, h) must give two things, features and h; got {described(result)}")
     features, new = result
     if not isinstance(features, Tensor) or features.shape != (*batch, core.features):
         raise BadInput(

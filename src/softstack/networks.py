@@ -150,9 +150,7 @@ class StackRNN(Disturbed):
             x.data if isinstance(x, PackedSequence) else x, self.input_size, self.cell.any_weight
         )
         sentences = [
-            kernels.explain(
-                self.backend, x, fit.kept(return_trace, own) or fit.why_not(cell, x, x.shape[-2])
-            )
+            kernels.explain(self.backend, x, fit.kept(return_trace, own) or fit.why_not(cell, x, x.shape[-2]))
             for cell, own in zip(self.cells, self._edits(edit), strict=True)
         ]
         if len(set(sentences)) == 1:

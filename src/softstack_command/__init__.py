@@ -15,13 +15,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from softstack_command import interrupts
 
     _keep_streams()
-    try:
-        with interrupts.at_once():
+    with interrupts.at_once():
+        try:
             from softstack_command import app  # needs softstack[lab]
-    except ModuleNotFoundError as missing:
-        print(f"softstack: the command needs {missing.name}: {INSTALL}", file=sys.stderr)
-        sys.exit(2)
-    app.main(arguments)
+        except ModuleNotFoundError as missing:
+            print(f"softstack: the command needs {missing.name}: {INSTALL}", file=sys.stderr)
+            sys.exit(2)
+        app.main(arguments)
 
 
 def _keep_streams() -> None:

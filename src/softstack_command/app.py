@@ -108,7 +108,7 @@ app = App(
     `softstack train reversal --controller linear`, and `softstack view RUN_DIR` with the directory that it
     prints.""",
     default_parameter=Parameter(negative=()),
-    suppress_keyboard_interrupt=False,  # `main` says what became of the work
+    suppress_keyboard_interrupt=False,  # `main` hears it
 )
 for _name, (_place, _summary) in COMMANDS.items():
     app.command(f"{CLI}.{_place}", name=_name, help=_summary)
@@ -131,8 +131,7 @@ def run(
     plugin: Annotated[list[Path] | None, Parameter(help=PLUGIN)] = None,
 ) -> None:
     if words and words[0] in COMMANDS:
-        with interrupts.at_once():
-            _import(words, plugin or ())
+        _import(words, plugin or ())
         del app[words[0]]  # its page of help is its docstring, and not the one line
         app.command(f"{CLI}.{COMMANDS[words[0]][0]}", name=words[0])
     app(words, exit_on_error=False, error_console=errors)
@@ -160,7 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(2)  # said already
     except BrokenPipeError:  # whoever read our output has seen enough
         _drop_output()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # raised where it did no harm
         errors.print(interrupts.SENTENCE, soft_wrap=True)
         sys.exit(interrupts.STOPPED)
     except Exception as error:

@@ -1,19 +1,20 @@
-"""Ctrl-C where an exception would do harm: in the middle of an import, or of starting and ending processes.
+"""Ctrl-C where an exception would do harm.
 
 Python raises KeyboardInterrupt wherever the main thread happens to be. Compiled modules swallow it or turn it
-into other errors, and half a cluster cannot be closed. This module knows no other.
+into other errors, locks are left half released, and half a cluster cannot be closed. So the command ends at
+once, or, while it has workers, at a moment of its own choice. This module knows no other.
 """
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Any, TypeVar
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Any
 
 SENTENCE = "softstack: stopped; what is finished is kept, run the same command to go on"
 STOPPED = 130  # the exit code of what Ctrl-C ended
-T = TypeVar("T")
 
 
 @contextmanager
@@ -29,18 +30,23 @@ def _handled(handler: Callable[..., Any]) -> Iterator[None]:
 
 
 def _stop(*_: Any) -> None:
-    os.write(2, f"{SENTENCE}\n".encode())
+    with suppress(Exception):  # in the middle of another print, say
+        sys.stdout.flush()
+    cursor = "\x1b[?25h" if os.isatty(2) else ""  # a bar of progress hides it
+    os.write(2, f"{cursor}{SENTENCE}\n".encode())
     os._exit(STOPPED)
 
 
 def at_once() -> AbstractContextManager[None]:
-    """Meanwhile, Ctrl-C ends the process without a further step. For where there is nothing to tidy up."""
+    """Meanwhile, Ctrl-C ends the process without a further step. For where there is nothing to tidy up: files
+    are written whole or not at all."""
     return _handled(_stop)
 
 
 @contextmanager
-def later() -> Iterator[None]:
-    """Ctrl-C takes effect when this is over; pressed a second time, at once."""
+def later() -> Iterator[Callable[[], None]]:
+    """Ctrl-C takes effect where the function that this gives is called, and when this is over; pressed a
+    second time, at once."""
     pressed = False
 
     def wait(*_: Any) -> None:
@@ -49,23 +55,13 @@ def later() -> Iterator[None]:
             _stop()
         pressed = True
 
+    def check() -> None:
+        if pressed:
+            raise KeyboardInterrupt
+
     with _handled(wait):
-        yield
-    if pressed:
-        raise KeyboardInterrupt
-
-
-@contextmanager
-def unbroken(context: AbstractContextManager[T]) -> Iterator[T]:
-    """A context whose beginning and end no Ctrl-C breaks off."""
-    stack = ExitStack()
-    try:
-        with later():
-            entered = stack.enter_context(context)
-        yield entered
-    finally:
-        with later():
-            stack.close()
+        yield check
+    check()
 
 
 @contextmanager

@@ -12,9 +12,8 @@ does with its stack (`swaps.py`), and whether the machine that is read off it do
 """
 
 import json
-import multiprocessing
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import zip_longest
 from pathlib import Path
 from statistics import median
@@ -38,6 +37,7 @@ from softstack.lab.runs import store
 from softstack.lab.tasks import Task
 from softstack.lab.training.recipes import Row
 from softstack.words import counted
+from softstack_command import forks
 
 Word = tuple[str, ...]
 WORDS = 20_000  # strings that are tried on two machines,
@@ -122,12 +122,12 @@ def rows(root: Path, wanted: Sequence[Row], seeds: Sequence[int], processes: int
     jobs = [(row, store.place(root, row.condition, seed)) for row in wanted for seed in seeds]
     files = [root / "measured" / f"{path.parent.name}-{path.name}.json" for _, path in jobs]
     missing = [
-        (path, row.recipe, file)
+        partial(_measure, path, row.recipe, file)
         for (row, path), file in zip(jobs, files, strict=True)
         if _known(file, path) is None
     ]
-    with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        pool.starmap(_measure, missing, chunksize=1)
+    for _ in forks.results(missing, processes):
+        pass
     trials = iter([_known(file, path) for file, (_, path) in zip(files, jobs, strict=True)])
     return [{**described(row), "trials": [next(trials) for _ in seeds]} for row in wanted]
 

@@ -5,14 +5,13 @@ on one thread, unless it says two, forward and backward together; what counts ar
 """
 
 import importlib
-import multiprocessing
 import resource
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +24,7 @@ from softstack.errors import BadInput
 from softstack.lab.training.conditions import Condition
 from softstack.lab.training.population import Population
 from softstack.lab.training.train import fastest
+from softstack_command import forks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -184,8 +184,8 @@ def one_example(B: int, T: int, m: int) -> tuple[list[Tensor], float]:
 
 def elsewhere(run: Callable[..., Any], *inputs: Any) -> Any:
     """In a process of its own."""
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
-        return process.submit(run, *inputs).result()
+    [result] = forks.results([partial(run, *inputs)], 1)
+    return result
 
 
 def worst(B: int, m: int, T: int) -> Iterator[Timing]:

@@ -30,6 +30,7 @@ from softstack.lab.sweeps.units import Unit, Work, begun_trials, device, parts, 
 from softstack.lab.sweeps.workers import Engine
 from softstack.lab.tasks import collection
 from softstack.lab.training import checkpoints
+from softstack_command import interrupts
 
 MOST_ATTEMPTS = 3
 TICK = 0.5  # seconds from one look at the workers to the next
@@ -136,16 +137,17 @@ def _distributed(
 ) -> Iterator[Done | Failure]:
     waiting = deque(_Task(unit, ()) for unit in units)
     with (
+        interrupts.later() as stop_if_asked,
         _shared(root) as token,
         workers.client(engine, len(units)) as client,
         futures.ThreadPoolExecutor(1) as saver,
     ):
-        yield from _dispatch(waiting, client, saver, engine, root, token, progress, say)
+        yield from _dispatch(waiting, client, saver, engine, root, token, progress, say, stop_if_asked)
 
 
 def _dispatch(
     waiting: deque[_Task], client: Any, saver: futures.Executor, engine: Engine, root: Path, token: str,
-    progress: Progress, say: Say,
+    progress: Progress, say: Say, stop_if_asked: Callable[[], None],
 ) -> Iterator[Done | Failure]:  # fmt: skip
     """Keeps the workers busy, while `saver` fetches finished trials and writes them."""
     events: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
@@ -169,6 +171,7 @@ def _dispatch(
             yield Failure(attempt.part, "\n".join(log) + "\n")
 
     while waiting or running or saving:
+        stop_if_asked()
         now = time.monotonic()
         if now - looked >= TICK or not alive:
             looked = now

@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 
 from softstack.errors import BadInput, install, unknown
 from softstack_command.forks import one_thread, prepare
-from softstack_command.interrupts import unbroken
 
 SLURM = {"cores": 1, "processes": 1, "memory": "4GB", "walltime": "01:00:00"}
 SLURM_KEYS = (
@@ -102,7 +101,7 @@ def client(engine: Engine, most: int) -> Iterator[Any]:
     from distributed.utils import silence_logging_cmgr
 
     cluster = CLUSTERS[engine.where.split(":")[0]](engine, most)
-    with silence_logging_cmgr("CRITICAL"), unbroken(cluster) as connected:  # we say it ourselves
+    with silence_logging_cmgr("CRITICAL"), cluster as connected:  # we say it ourselves
         yield connected
 
 

@@ -6,9 +6,9 @@ cell; a cell that is there is not trained again.
 """
 
 import json
-import multiprocessing
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ import torch
 from softstack.lab.training.conditions import Condition
 from softstack.lab.training.recipes import HARD, single
 from softstack.lab.training.train import train
+from softstack_command import forks
 
 SEEDS = range(2000, 2064)  # no other result uses them
 NOISE = 0.2  # what the recipe had when it was studied
@@ -78,9 +79,9 @@ def run(file: Path, wanted: Sequence[Cell], processes: int) -> Iterator[str]:
         if cell.name not in done:
             same.setdefault(cell.condition, []).append(cell)
     file.parent.mkdir(parents=True, exist_ok=True)
-    jobs = [twins[0] for twins in same.values()]
-    with multiprocessing.get_context("spawn").Pool(processes) as pool, file.open("a") as lines:
-        for line in pool.imap_unordered(measured, jobs):
+    jobs = [partial(measured, twins[0]) for twins in same.values()]
+    with file.open("a") as lines:
+        for line in forks.results(jobs, processes):
             for cell in same[Condition(**line["condition"])]:
                 twin = {**line, "name": cell.name, "axis": cell.axis, "value": cell.value}
                 lines.write(json.dumps(twin) + "\n")
