@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+from collections import defaultdict
 
 import pytest
 
@@ -21,6 +22,7 @@ XOR = Condition(
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 needs_chromium = pytest.mark.chromium
+READY = "softstack && softstack.page.panels[0].run"
 
 
 def launched(playwright):
@@ -62,27 +64,56 @@ def untrained(run_root):
     return made
 
 
-@pytest.fixture
-def opened(browser, tmp_path):
-    """Opens the page of some runs, and sees that it asks for nothing and that nothing goes wrong in it."""
-    contexts, wrong = [], []
+@pytest.fixture(scope="session")
+def idle_tabs():
+    return defaultdict(list)
 
-    def open_(runs, fragment="", width=1280, height=900, symbols=None, **kind):
-        file = tmp_path / "view.html"
-        file.write_text(network_page.page(runs, symbols=symbols), encoding="utf-8")
-        context = browser.new_context(viewport={"width": width, "height": height}, **kind)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
-        page.on("request", lambda r: None if r.url.startswith(("file:", "data:")) else wrong.append(r.url))
+
+@pytest.fixture
+def tab(browser, idle_tabs):
+    """Opens a file in a tab, and sees that it asks for nothing and that nothing goes wrong in it. The tabs of
+    earlier tests are taken again, as a new one is a new process."""
+    busy, wrong = [], []
+
+    def failed(error):
+        wrong.append(f"error: {error}")
+
+    def asked(request):
+        if not request.url.startswith(("file:", "data:", "about:")):
+            wrong.append(request.url)
+
+    def open_(file, fragment="", width=1280, height=900, **kind):
+        idle = idle_tabs[tuple(sorted(kind.items()))]
+        page = idle.pop() if idle else browser.new_context(**kind).new_page()
+        busy.append((page, idle))
+        page.set_viewport_size({"width": width, "height": height})
+        page.on("pageerror", failed)
+        page.on("request", asked)
         page.goto(file.as_uri() + fragment)
-        page.wait_for_function("softstack && softstack.page.panels[0].run")
         return page
 
     yield open_
-    for context in contexts:
-        context.close()
-    assert not wrong
+    for page, idle in busy:
+        page.remove_listener("pageerror", failed)
+        page.remove_listener("request", asked)
+        page.mouse.move(0, 0)
+        page.goto("about:blank")
+        idle.append(page)
+    assert not wrong, wrong
+
+
+@pytest.fixture
+def opened(tab, tmp_path):
+    """Opens the page of some runs."""
+
+    def open_(runs, fragment="", symbols=None, **kind):
+        file = tmp_path / "view.html"
+        file.write_text(network_page.page(runs, symbols=symbols), encoding="utf-8")
+        page = tab(file, fragment, **kind)
+        page.wait_for_function(READY)
+        return page
+
+    return open_
 
 
 def page_data(text):

@@ -9,7 +9,9 @@ import torch
 from hypothesis import settings
 
 import interpreter
-from browser import CHROMIUM, browser, opened, reverser, run_root, untrained  # noqa: F401 (fixtures)
+from browser import (  # noqa: F401 (fixtures)
+    CHROMIUM, browser, idle_tabs, opened, reverser, run_root, tab, untrained,
+)  # fmt: skip
 
 settings.register_profile("softstack", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("softstack")

@@ -82,10 +82,9 @@ def test_the_commands_print_the_same(softstack, run, seen, tmp_path):
 
 
 @needs_chromium
-def test_the_page_agrees_with_both(browser, run, seen, tmp_path):
+def test_the_page_agrees_with_both(tab, run, seen, tmp_path):
     (tmp_path / "view.html").write_text(network_page.page([run]), encoding="utf-8")
-    page = browser.new_page()
-    page.goto((tmp_path / "view.html").as_uri())
+    page = tab(tmp_path / "view.html")
     page.wait_for_function("softstack")
     said = page.evaluate(
         """(words) => {
@@ -97,7 +96,6 @@ def test_the_page_agrees_with_both(browser, run, seen, tmp_path):
         }""",
         [*STRINGS, LONGER],
     )
-    page.close()
     assert dict(zip([*STRINGS, LONGER], map(tuple, said), strict=True)) == {
         word: observed.predicted for word, observed in seen.items()
     }
@@ -138,17 +136,15 @@ def test_outputs_stand_beside_the_steps_at_which_they_were_whole(run, seen):
 
 
 @needs_chromium
-def test_the_page_of_a_trace_fits_a_phone_and_a_desk(browser, run, seen, tmp_path):
+def test_the_page_of_a_trace_fits_a_phone_and_a_desk(tab, run, seen, tmp_path):
     network = store.network(run)
     (tmp_path / "trace.html").write_text(trace_page.page(network, REVERSAL, seen[LONGER], "a title"))
     for width in (390, 1280):
-        page = browser.new_page(viewport={"width": width, "height": 844})
-        page.goto((tmp_path / "trace.html").as_uri())
+        page = tab(tmp_path / "trace.html", width=width)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.locator("table.steps tbody tr").count() >= 48
         for part in (".run", ".wide"):  # neither the drawing nor the table scrolls
             assert page.evaluate(f"(e => e.scrollWidth <= e.clientWidth)(document.querySelector('{part}'))")
-        page.close()
 
 
 def test_an_output_that_was_never_whole_is_told_apart():

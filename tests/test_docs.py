@@ -135,7 +135,7 @@ def test_every_public_name_is_in_the_reference_with_its_arguments(built):
 
 @needs_chromium
 def test_the_search_works_from_the_folder(browser, built):
-    """Without a server: the index is a script."""
+    """Without a server: the index is a script. Sphinx also asks for the pages that it found, in vain."""
     page = browser.new_page()
     page.goto(f"{(built / 'search.html').as_uri()}?q=queue_scan")
     page.wait_for_selector("ul.search li a")
@@ -145,9 +145,9 @@ def test_the_search_works_from_the_folder(browser, built):
 
 
 @needs_chromium
-def test_pages_fit_a_phone_and_a_desk(browser, built):
+def test_pages_fit_a_phone_and_a_desk(tab, built):
     """No page is wider than the screen, and no line of code is cut off."""
-    page = browser.new_page()
+    page = tab(built / "index.html")
     for file in PAGES:
         name = file.relative_to(ROOT / "docs").with_suffix(".html")
         page.goto((built / name).as_uri())
@@ -159,7 +159,6 @@ def test_pages_fit_a_phone_and_a_desk(browser, built):
             blocks = page.eval_on_selector_all(kinds, widths)
             assert all(needed <= there for needed, there in blocks), (name, width)
             assert blocks or name.stem != "paper"
-    page.close()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT / "docs")) for page in PAGES])

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import softstack as ss
-from browser import needs_chromium, page_data
+from browser import READY, needs_chromium, page_data
 from other_memories import Gates, Ladder, Register, condition, known, network, traced  # noqa: F401
 from softstack.lab.reports import figures, trace_page
 from softstack.viewer import declared, recorded
@@ -96,31 +96,32 @@ SENTENCES = {
 }
 
 
-def shown(browser, text, tmp_path, width=1000):
-    page = browser.new_page(viewport={"width": width, "height": 900})
-    errors = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    (tmp_path / "shown.html").write_text(text, encoding="utf-8")
-    page.goto((tmp_path / "shown.html").as_uri())
-    page.wait_for_function("softstack && softstack.page.panels[0].run")
-    return page, errors
+@pytest.fixture
+def shown(tab, tmp_path):
+    """Opens the page of a trace."""
+
+    def open_(text):
+        (tmp_path / "shown.html").write_text(text, encoding="utf-8")
+        page = tab(tmp_path / "shown.html", width=1000)
+        page.wait_for_function(READY)
+        return page
+
+    return open_
 
 
 @needs_chromium
 @pytest.mark.parametrize("memory", SENTENCES)
-def test_show_says_what_the_memory_is(browser, tmp_path, memory):
+def test_show_says_what_the_memory_is(shown, memory):
     trace = traced(memory)
-    page, errors = shown(browser, ss.show(trace, sequence=1).text, tmp_path)
+    page = shown(ss.show(trace, sequence=1).text)
     assert page.inner_text(".memory h3") == memory.capitalize()
     for t in range(7):
         assert SENTENCES[memory](t, trace) in page.inner_text(".words")
         page.keyboard.press("ArrowRight")
-    assert not errors
-    page.close()
 
 
 @needs_chromium
-def test_heads_of_every_kind_are_drawn(browser, tmp_path):
+def test_heads_of_every_kind_are_drawn(shown):
     rnn = ss.StackRNN(3, controller="gru", hidden_size=4, memory=Gates(2), output_size=3)
     _, _, trace = rnn(torch.eye(3), return_trace=True)
     columns = declared.columns(trace.memory)
@@ -128,7 +129,7 @@ def test_heads_of_every_kind_are_drawn(browser, tmp_path):
         ("open", "strength", ("1", "2")),
         ("raw", "scores", ("1", "2")),
     ]
-    page, errors = shown(browser, ss.show(trace).text, tmp_path)
+    page = shown(ss.show(trace).text)
     first, second = trace.open[0].tolist()
     assert f"open {first:.2f} and {second:.2f}. The gates holds 1.00 in 1 cell." in page.inner_text(".words")
     assert page.locator(".several .gauge output").all_inner_texts() == [f"{first:.2f}", f"{second:.2f}"]
@@ -136,14 +137,12 @@ def test_heads_of_every_kind_are_drawn(browser, tmp_path):
     drawn = [float(bar.evaluate("b => b.style.transform.slice(7, -1)")) for bar in bars]
     assert drawn == pytest.approx(trace.raw[0].tolist(), abs=0.001)
     assert page.inner_text(".memory h3 small") == "front on top"
-    assert not errors
-    page.close()
 
 
 @needs_chromium
-def test_a_register_is_drawn_as_a_cell_and_a_pile_with_its_last_cell_on_top(browser, tmp_path):
+def test_a_register_is_drawn_as_a_cell_and_a_pile_with_its_last_cell_on_top(shown):
     trace = traced("register")
-    page, errors = shown(browser, ss.show(trace).text, tmp_path)
+    page = shown(ss.show(trace).text)
     page.keyboard.press("End")
     assert page.locator(".beside .column").count() == 1
     background = page.evaluate("document.querySelector('.beside b').style.background")
@@ -152,9 +151,8 @@ def test_a_register_is_drawn_as_a_cell_and_a_pile_with_its_last_cell_on_top(brow
     expected = [np.array(viridis(value)[:3]) * 255 for value in trace.V[0, 6, 0].tolist()]
     assert len(colours) == 6  # each number is a band from here to there
     np.testing.assert_allclose(colours[::2], expected, atol=6)
-    page.close()
     trace = traced("ladder", T=12)
-    page, more = shown(browser, ss.show(trace).text, tmp_path)
+    page = shown(ss.show(trace).text)
     t = int(trace.s[0].sum(-1).argmax())
     page.evaluate(f"softstack.go({t})")
     unit = page.evaluate("softstack.page.panels[0].memory.view.unit")
@@ -170,8 +168,6 @@ def test_a_register_is_drawn_as_a_cell_and_a_pile_with_its_last_cell_on_top(brow
         sorted(s for s in trace.s[0, t].tolist() if s * unit >= 0.6), abs=0.02
     )
     assert page.locator(".bracket").is_hidden()  # where this memory is read the page cannot know
-    assert not errors + more
-    page.close()
 
 
 class Shelf(Register):
@@ -185,10 +181,10 @@ class Shelf(Register):
 
 
 @needs_chromium
-def test_empty_cells_have_a_place_and_every_cell_its_numbers(browser, tmp_path):
+def test_empty_cells_have_a_place_and_every_cell_its_numbers(shown):
     rnn = ss.StackRNN(3, controller="gru", hidden_size=4, memory=Shelf(2), output_size=3)
     _, _, trace = rnn(torch.eye(3), return_trace=True)
-    page, errors = shown(browser, ss.show(trace).text, tmp_path)
+    page = shown(ss.show(trace).text)
     strengths = ["0.00", "0.25", *["0.00"] * 17, "1.00"]
     assert page.locator(".beside .column span").all_inner_texts() == strengths
     fills = page.locator(".beside b").evaluate_all("all => all.map((b) => b.style.height)")
@@ -200,27 +196,23 @@ def test_empty_cells_have_a_place_and_every_cell_its_numbers(browser, tmp_path):
     assert min(box["height"] for box in boxes) >= 25  # upright, and whole
     assert boxes[-1]["x"] < page.locator(".beside").bounding_box()["x"] + 430  # in sight
     assert "The register holds 1.25 in 2 cells." in page.inner_text(".words")
-    assert not errors
-    page.close()
 
 
 @needs_chromium
-def test_a_scale_that_is_not_from_0_to_1_is_said(browser, tmp_path):
+def test_a_scale_that_is_not_from_0_to_1_is_said(shown):
     rnn = ss.StackRNN(3, controller="gru", hidden_size=4, memory=Gates(2), output_size=3)
     _, _, trace = rnn(torch.eye(3), return_trace=True)
     trace.raw.data[0, 0], trace.raw.data[1, 1] = -2.0, 4.5
-    page, errors = shown(browser, ss.show(trace).text, tmp_path)
+    page = shown(ss.show(trace).text)
     groups = page.locator(".heat .labels .group > span").all_inner_texts()
     assert groups == ["open", "raw (-2.00 to 4.50)", "input", "output"]
     assert "raw (-2.00 to 4.50)" in page.locator(".heat canvas").get_attribute("aria-label")
     values = page.evaluate("softstack.page.panels[0].heat.groups[1].rows.map((row) => row.values[0])")
     assert values == pytest.approx([0, (trace.raw[0, 1].item() + 2) / 6.5], abs=1e-5)
-    assert not errors
-    page.close()
 
 
 @needs_chromium
-def test_what_is_no_number_is_shown(browser, tmp_path):
+def test_what_is_no_number_is_shown(shown):
     """NaN and infinity are no JSON: they must not leave a blank page."""
     trace = traced("register")
     trace.instructions["write"].data[0, 1] = float("nan")
@@ -231,14 +223,12 @@ def test_what_is_no_number_is_shown(browser, tmp_path):
     run = page_data(text)["networks"][0]["runs"][0]
     assert run["said"]["write"][1] == "NaN"
     assert run["y"][2] == ["Infinity"] * 3
-    page, errors = shown(browser, text, tmp_path)
+    page = shown(text)
     for _ in range(7):
         page.keyboard.press("ArrowRight")
     page.keyboard.press("Home")
     page.keyboard.press("ArrowRight")
     assert "write NaN." in page.inner_text(".words")
-    assert not errors
-    page.close()
     seen = figures.observe(network(), condition(), list("01"))
     seen.trace.instructions["write"][1] = float("nan")
     assert figures.as_json(seen)["trace"]["write"][1] is None

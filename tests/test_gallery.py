@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from browser import needs_chromium
+from browser import READY, needs_chromium
 from softstack.lab import tasks
 from softstack.lab.reports import figures, gallery
 from softstack.lab.runs import store
@@ -181,13 +181,10 @@ def file(tmp_path_factory):
 
 
 @needs_chromium
-def test_in_the_page_too(browser, file):
+def test_in_the_page_too(tab, file):
     """Each network on both of its inputs, the longest too."""
-    page = browser.new_page()
-    errors = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(file.as_uri())
-    page.wait_for_function("softstack && softstack.page.panels[0].run")
+    page = tab(file)
+    page.wait_for_function(READY)
     counts = page.evaluate(
         """() => softstack.page.data.gallery.map((exhibit, k) => {
           const network = softstack.page.data.networks[k], task = softstack.page.data.tasks[network.task];
@@ -199,16 +196,13 @@ def test_in_the_page_too(browser, file):
     )
     assert [errs == 0 for errs, _ in counts] == [True] * len(LISTED)
     assert [errs > 0 for _, errs in counts] == [True] * len(LISTED)
-    page.close()
-    assert not errors
 
 
 @needs_chromium
 @pytest.mark.parametrize("width", [390, 1280])
-def test_an_exhibit_is_chosen_read_and_broken(browser, file, width):
-    page = browser.new_page(viewport={"width": width, "height": 844})
-    page.goto(file.as_uri())
-    page.wait_for_function("softstack && softstack.page.panels[0].run")
+def test_an_exhibit_is_chosen_read_and_broken(tab, file, width):
+    page = tab(file, width=width, height=844)
+    page.wait_for_function(READY)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.locator(".shelf h2").all_inner_texts() == [
         "Reversal", "XOR", "Delayed XOR", "Parenthesis", "Formula", "Agreement"
@@ -226,4 +220,3 @@ def test_an_exhibit_is_chosen_read_and_broken(browser, file, width):
     assert page.input_value("#input") == INPUTS[exhibit.name]["wrong"]
     page.evaluate("softstack.go(1e9)")
     assert page.locator(".tape td.wrong").count() == 1
-    page.close()

@@ -18,25 +18,10 @@ EXAMPLE = "memory=stack&size=3&steps=0,0.8,1,0,0;0.1,0.5,0,1,0;0.9,0.9,0,0,1"
 
 
 @pytest.fixture
-def opened(browser, tmp_path):
-    """Opens the page, and sees that it asks for nothing and that nothing goes wrong in it."""
-    contexts, wrong = [], []
+def opened(tab, tmp_path):
     file = tmp_path / "play.html"
     file.write_text(viewer.play(), encoding="utf-8")
-
-    def open_(fragment="", width=1280, height=900, **kind):
-        context = browser.new_context(viewport={"width": width, "height": height}, **kind)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
-        page.on("request", lambda r: None if r.url.startswith(("file:", "data:")) else wrong.append(r.url))
-        page.goto(f"{file.as_uri()}#{fragment}" if fragment else file.as_uri())
-        return page
-
-    yield open_
-    for context in contexts:
-        context.close()
-    assert not wrong
+    return lambda fragment="", **kind: tab(file, f"#{fragment}" if fragment else "", **kind)
 
 
 def text(page, selector):

@@ -88,12 +88,11 @@ def test_rows_stand_by_experiment_with_their_verdicts_beside_them(published):
 
 @needs_chromium
 @pytest.mark.parametrize("width", [390, 1280, 1440, 1920])
-def test_nothing_of_the_report_is_cut_off(browser, tmp_path, published, width):
+def test_nothing_of_the_report_is_cut_off(tab, tmp_path, published, width):
     """No page is wider than its screen, every verdict and dot is on it, and beyond a phone the table."""
     file = tmp_path / "table1.html"
     file.write_text(table_page.page(published, json.loads((RESULTS / "table1" / "meta.json").read_text())))
-    page = browser.new_page(viewport={"width": width, "height": 900})
-    page.goto(file.as_uri())
+    page = tab(file, width=width)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     boxes = page.evaluate(
         """[...document.querySelectorAll('.chip, .dot, .range line, .ticks text')]
@@ -105,11 +104,10 @@ def test_nothing_of_the_report_is_cut_off(browser, tmp_path, published, width):
     assert min(left for left, _ in boxes) >= 0 and max(right for _, right in boxes) <= width
     if width > 400:
         assert page.evaluate("(w => w.scrollWidth <= w.clientWidth)(document.querySelector('.wide'))")
-    page.close()
 
 
 @needs_chromium
-def test_the_report_of_solve_is_drawn_the_same_way(browser, tmp_path):
+def test_the_report_of_solve_is_drawn_the_same_way(tab, tmp_path):
     """A lane for each way of training, the paper's with a range alone, and counts beside the name."""
     files = (RESULTS / "solved" / name for name in ("solved.json", "meta.json"))
     rows, meta = (json.loads(file.read_text()) for file in files)
@@ -125,9 +123,7 @@ def test_the_report_of_solve_is_drawn_the_same_way(browser, tmp_path):
     file = tmp_path / "solved.html"
     file.write_text(solved_page.page(rows, meta))
     for width in (390, 1280):
-        page = browser.new_page(viewport={"width": width, "height": 900})
-        page.goto(file.as_uri())
+        page = tab(file, width=width)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         lanes = [lane for group in groups for entry in group.entries for c in entry.columns for lane in c]
         assert page.locator(".axis").count() == len(lanes)
-        page.close()

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import softstack as ss
-from browser import needs_chromium, page_data
+from browser import READY, needs_chromium, page_data
 
 
 def traced(memory="stack", B=3, T=9, controller="gru", seed=0, state=None, buffered=False):
@@ -71,7 +71,7 @@ def told(trace, t):
 @needs_chromium
 @pytest.mark.parametrize("memory", ss.MEMORIES)
 @pytest.mark.parametrize("later", [False, True], ids=["fresh", "continued"])
-def test_each_step_of_a_trace_is_shown(browser, tmp_path, memory, later):
+def test_each_step_of_a_trace_is_shown(tab, tmp_path, memory, later):
     """In Chromium, inside a frame: strengths, what the memory holds, and names that were given."""
     trace, state = traced(memory, T=4)
     if later:
@@ -80,10 +80,7 @@ def test_each_step_of_a_trace_is_shown(browser, tmp_path, memory, later):
     symbols = [f"w{t}" for t in range(4)]
     shown = ss.show(trace, symbols, outputs=names, sequence=1)
     (tmp_path / "page.html").write_text(f"<!doctype html>{shown._repr_html_()}")
-    page = browser.new_page(viewport={"width": 1000, "height": 900})
-    errors = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto((tmp_path / "page.html").as_uri())
+    page = tab(tmp_path / "page.html", width=1000)
     frame = page.frame_locator("iframe")
     frame.locator("#slider").focus()
     for t in range(4):
@@ -94,20 +91,17 @@ def test_each_step_of_a_trace_is_shown(browser, tmp_path, memory, later):
             assert f"The {trace.memory.name} holds {s.sum():.2f} in {int((s > 0).sum())} cell" in said
         assert f"Says {names[int(trace.y[1, t].argmax())]} " in said
         page.keyboard.press("ArrowRight")
-    page.close()
-    assert not errors
 
 
 @needs_chromium
-def test_features_are_not_taken_for_symbols(browser, tmp_path):
+def test_features_are_not_taken_for_symbols(tab, tmp_path):
     """Without an output_size nothing is said, and the floor of the stack is in the frame."""
     torch.manual_seed(0)
     _, _, trace = ss.StackRNN(3, hidden_size=16, memory_size=2)(torch.randn(2, 6, 3), return_trace=True)
     shown = ss.show(trace, ["apple", *"bcdef"])
     shown.save(tmp_path / "page.html")
-    page = browser.new_page(viewport={"width": 1000, "height": shown.height})
-    page.goto((tmp_path / "page.html").as_uri())
-    page.wait_for_function("softstack && softstack.page.panels[0].run")
+    page = tab(tmp_path / "page.html", width=1000, height=shown.height)
+    page.wait_for_function(READY)
     assert page.locator(".output").count() == 0 and "%" not in page.inner_text("#panels")
     assert page.locator(".tape th").all_inner_texts() == ["input"]
     said = page.inner_text(".words")
@@ -117,7 +111,6 @@ def test_features_are_not_taken_for_symbols(browser, tmp_path):
     assert box["y"] + box["height"] < shown.height
     page.keyboard.press("End")
     assert page.inner_text(".words").startswith("Step 6 of 6.")
-    page.close()
     data = page_data(ss.show(trace, outputs=list("abcdefghijklmnop")).text)
     assert data["tasks"]["0"]["alphabet"] == list("abcdefghijklmnop")
     assert page_data(ss.show(traced()[0]).text)["tasks"]["0"]["alphabet"] == ["1", "2", "3"]

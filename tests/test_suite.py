@@ -225,13 +225,10 @@ def test_the_page_draws_the_trials_of_each_memorys_best_cell():
 
 
 @needs_chromium
-def test_the_page_sorts_and_filters(browser, tmp_path):
+def test_the_page_sorts_and_filters(tab, tmp_path):
     file = tmp_path / "suite.html"
     file.write_text(suite_page.page(ROWS, META))
-    page = browser.new_page(viewport={"width": 1280, "height": 900})
-    errors = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(file.as_uri())
+    page = tab(file)
 
     def column(k):
         return page.evaluate(
@@ -260,19 +257,16 @@ def test_the_page_sorts_and_filters(browser, tmp_path):
     page.click(".dots .who a:text-is('stack') >> nth=0")  # what was filtered before is forgotten
     assert (column(0), column(1)) == (["Reversal"] * 2, ["stack"] * 2)
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
-    assert errors == []
-    page.close()
 
 
 @needs_chromium
-def test_headings_stand_over_their_columns_and_numbers_are_the_terminals(browser, tmp_path):
+def test_headings_stand_over_their_columns_and_numbers_are_the_terminals(tab, tmp_path):
     halves = [
         row("reversal", "stack", "lstm", "plain", [0.482, 0.483]),
         *ROWS,
     ]  # 48.25 can be rounded both ways
     (tmp_path / "suite.html").write_text(suite_page.page(halves, META))
-    page = browser.new_page(viewport={"width": 390, "height": 800})
-    page.goto((tmp_path / "suite.html").as_uri())
+    page = tab(tmp_path / "suite.html", width=390, height=800)
     for width in (390, 700, 1280):
         page.set_viewport_size({"width": width, "height": 800})
         for table, first in ((".matrix", 1), (".sortable", 4)):
@@ -288,7 +282,6 @@ def test_headings_stand_over_their_columns_and_numbers_are_the_terminals(browser
                 assert cell - 1 <= text <= cell + min(wide / 2, 12), (width, table)
     shown = page.locator(".sortable tbody tr").first.locator("td").all_inner_texts()
     assert shown[4:8] == suite.line(halves[0])[4:8]
-    page.close()
 
 
 def test_the_strings_and_measures_of_claims_are_their_papers():
