@@ -132,7 +132,7 @@ def instructions(
     v: Tensor,
     u: Tensor,
     d: Tensor,
-    state: tuple[Tensor, Tensor],
+    state: tuple[Tensor, Tensor] | None,
     size: int,
     *,
     time: bool,
@@ -153,6 +153,8 @@ def instructions(
         same_kind(name, x, v)
         if values:
             strengths(name, x if live is None else x.masked_fill(~live, 0.0))
+    if state is None:
+        return
     V, s = state
     same_kind("state.V", V, v)
     same_kind("state.s", s, v)

@@ -146,11 +146,12 @@ class StackLayer(nn.Module):
             return y if live is None else only_where(live, y), state
         v, u, d = self._instructions(x)  # (B, T, heads, m), (B, T, heads), (B, T, heads)
         v, u, d = v.transpose(-2, -3), u.transpose(-1, -2), d.transpose(-1, -2)  # (B, heads, T, ...)
-        state = self.init(batch, v) if state is None else state
-        self._check(state, v, u)
+        if state is not None:
+            self._check(state, v, u)
+            state = MemoryState(*(part.flatten(0, len(batch)) for part in state))
         ends = None if lengths is None else lengths.unsqueeze(-1).expand(*batch, self.heads).reshape(-1)
-        v, u, d, V, s = (z.flatten(0, len(batch)) for z in (v, u, d, *state))  # (B heads, ...)
-        r, (V, s) = item_scan(self.memory, v, u, d, MemoryState(V, s), self.backend, ends, validate=False)
+        v, u, d = (part.flatten(0, len(batch)) for part in (v, u, d))  # (B heads, ...)
+        r, (V, s) = item_scan(self.memory, v, u, d, state, self.backend, ends, validate=False)
         r = r.view(*batch, self.heads, T, self.memory_size).transpose(-2, -3).flatten(-2)
         y = self.output(r)
         if live is not None:

@@ -36,12 +36,12 @@ class Backend(Protocol):
         with the axis of sequences. Asked while torch traces, too."""
 
     def scan_forward(
-        self, v: Tensor, V0: Tensor, steps: Steps, lifo: bool, r: Tensor, s: Tensor, log: Sequence[Tensor],
-        checked: bool,
+        self, v: Tensor, V0: Tensor | None, steps: Steps, lifo: bool, r: Tensor, s: Tensor,
+        log: Sequence[Tensor], checked: bool,
     ) -> None:  # fmt: skip
-        """Out: V of the steps, which is V0 and then v, r (B, T, m), s (B, N) after the last step, and the
-        log. If `checked`, a strength that is negative or not finite is an error; a backend may rely on its
-        caller for that."""
+        """Out: V of the steps, which is V0, where there is one, and then v, r (B, T, m), s (B, N) after the
+        last step, and the log. If `checked`, a strength that is negative or not finite is an error; a backend
+        may rely on its caller for that."""
 
     def scan_backward(
         self, steps: Steps, lifo: bool, s: Tensor, log: Sequence[Tensor],

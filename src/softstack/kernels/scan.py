@@ -15,38 +15,43 @@ from softstack.kernels.tuples import Steps
 HALVES = (torch.bfloat16, torch.float16)  # what numpy or a sum over many steps cannot do: done in float32
 
 
-def results(new: New, v: Tensor, u: Tensor, V0: Tensor, backend: str) -> list[Tensor]:
+def results(new: New, v: Tensor, u: Tensor, V0: Tensor | None, backend: str) -> list[Tensor]:
     """r, V, s and the log, for a kernel to fill."""
-    (B, T, m), N = v.shape, V0.shape[1] + v.shape[1]
+    B, T, m = v.shape
+    N = T if V0 is None else V0.shape[1] + T
     parts = KERNELS[backend].log_parts(B, N, T, u.dtype)
     log = [new(u, shape, dtype=dtype) for shape, dtype in parts]
     return [new(v, (B, T, m)), new(v, (B, N, m)), new(u, (B, N)), *log]
 
 
 def scan_forward(
-    v: Tensor, u: Tensor, d: Tensor, V0: Tensor, s0: Tensor, lengths: Tensor | None, lifo: bool, backend: str,
-    checked: bool = False, new: New = empty,
+    v: Tensor, u: Tensor, d: Tensor, V0: Tensor | None, s0: Tensor | None, lengths: Tensor | None,
+    lifo: bool, backend: str, checked: bool = False, new: New = empty,
 ) -> list[Tensor]:  # fmt: skip
     """v (B, T, m), u and d (B, T), V0 (B, n, m), s0 (B, n), lengths (B,). Strengths may be of a wider dtype.
 
     r (B, T, m), the final V (B, N, m) and s (B, N), and the log for the backward pass.
     """
     r, V, s, *log = results(new, v, u, V0, backend)
-    steps = Steps(V, whole(u), whole(d), whole(s0), None if lengths is None else whole(lengths))
-    KERNELS[backend].scan_forward(whole(v), whole(V0), steps, lifo, r, s, log, checked)
+    steps = Steps(V, whole(u), whole(d), any_whole(s0), any_whole(lengths))
+    KERNELS[backend].scan_forward(whole(v), any_whole(V0), steps, lifo, r, s, log, checked)
     return [r, V, s, *log]
 
 
+def any_whole(x: Tensor | None) -> Tensor | None:
+    return None if x is None else whole(x)
+
+
 def scan_backward(
-    u: Tensor, d: Tensor, s0: Tensor, lengths: Tensor | None, V: Tensor, s: Tensor, log: Sequence[Tensor],
-    gr: Tensor | None, gV: Tensor | None, gs: Tensor | None, lifo: bool, backend: str,
+    u: Tensor, d: Tensor, s0: Tensor | None, lengths: Tensor | None, V: Tensor, s: Tensor,
+    log: Sequence[Tensor], gr: Tensor | None, gV: Tensor | None, gs: Tensor | None, lifo: bool, backend: str,
 ) -> list[Tensor]:  # fmt: skip
     """The gradients of V, u, d and s0, from those of r and of the final V and s, where there are any."""
     (B, _, m), T = V.shape, u.shape[1]
     gr = V.new_zeros(B, T, m) if gr is None else whole(gr)
-    gV, gs = (None if g is None else whole(g) for g in (gV, gs))
-    steps = Steps(whole(V), whole(u), whole(d), whole(s0), None if lengths is None else whole(lengths))
-    return KERNELS[backend].scan_backward(steps, lifo, whole(s), [*map(whole, log)], gr, gV, gs)
+    steps = Steps(whole(V), whole(u), whole(d), any_whole(s0), any_whole(lengths))
+    log = [*map(whole, log)]
+    return KERNELS[backend].scan_backward(steps, lifo, whole(s), log, gr, any_whole(gV), any_whole(gs))
 
 
 def filled_up(outputs: list[Tensor]) -> list[Tensor]:
@@ -121,14 +126,14 @@ class Scan(torch.autograd.Function):
 
 
 class Direct(torch.autograd.Function):
-    """The same without torch's dispatcher, which takes longer than a short scan on a GPU. `lengths` may be
-    None, and strengths may be checked."""
+    """The same without torch's dispatcher, which takes longer than a short scan on a GPU. V0, s0 and
+    `lengths` may be None, and strengths may be checked."""
 
     @staticmethod
     def forward(ctx: Any, *arguments: Any) -> Any:
         _, u, d, V0, s0, lengths, ctx.lifo, ctx.backend, _ = arguments
         r, V, s, *log = scan_forward(*arguments)
-        ctx.n = V0.shape[1]
+        ctx.n = None if V0 is None else V0.shape[1]
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(u, d, s0, lengths, V, s, *log)
         return r, V, s
@@ -138,14 +143,16 @@ class Direct(torch.autograd.Function):
         u, d, s0, lengths, V, s, *log = ctx.saved_tensors
         if torch.is_grad_enabled():  # someone may ask for a second gradient, and is to be told
             lengths = all_steps(u) if lengths is None else lengths
+            s0 = u.new_zeros(u.shape[0], 0) if s0 is None else s0
             kept = u, d, s0, lengths, V, *filled_up([u, V, s, *log])[2:]
             to_V, to_u, to_d, to_s = once(scan_backward_op, *kept, gr, gV, gs, ctx.lifo, ctx.backend)
         else:
             to_V, to_u, to_d, to_s = scan_backward(
                 u, d, s0, lengths, V, s, log, gr, gV, gs, ctx.lifo, ctx.backend
             )
-        to_v, to_V0 = (to_V[:, ctx.n :], to_V[:, : ctx.n]) if ctx.n else (to_V, None)
-        return to_v, to_u, to_d, to_V0, to_s, None, None, None, None
+        if ctx.n is None:
+            return to_V, to_u, to_d, None, None, None, None, None, None
+        return to_V[:, ctx.n :], to_u, to_d, to_V[:, : ctx.n], to_s, None, None, None, None
 
 
 torch.library.register_autograd(
@@ -168,8 +175,8 @@ def scan(
     v: Tensor,
     u: Tensor,
     d: Tensor,
-    V0: Tensor,
-    s0: Tensor,
+    V0: Tensor | None,
+    s0: Tensor | None,
     lengths: Tensor | None,
     lifo: bool,
     backend: str,
@@ -177,22 +184,27 @@ def scan(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """r (B, T, m), and the final V (B, N, m) and s (B, N); the batch axis may be missing. `checked` where
     `checks_strengths`: strengths that are negative or not finite are an error."""
-    tensors = [v, u, d, V0, s0]
+    vectors, strengths = v.dtype, u.dtype
+    tensors = [v, u, d] if V0 is None or s0 is None else [v, u, d, V0, s0]
     refuse_tangents(tensors)
-    if v.ndim == 2:
+    batched = v.ndim == 3
+    if not batched:
         tensors = [x.unsqueeze(0) for x in tensors]
-    if v.dtype in HALVES:  # a GPU takes vectors as they are and computes in float32 all the same
+    if vectors in HALVES:  # a GPU takes vectors as they are and computes in float32 all the same
         kept = (0, 3) if v.is_cuda else ()
         tensors = [x if k in kept else x.float() for k, x in enumerate(tensors)]
+    v, u, d, *state = tensors
     if lengths is not None:
-        lengths = lengths.to(v.device, torch.int64).reshape(tensors[0].shape[0])
+        lengths = lengths.to(v.device, torch.int64).reshape(v.shape[0])
     direct = checked or plain(*tensors, *(() if lengths is None else (lengths,)))
-    if lengths is None and (backend != "gpu" or not direct):  # only there it may stay None
-        lengths = all_steps(tensors[1])
+    if backend != "gpu" or not direct:  # only there may a state and lengths be missing
+        state = state or [v.new_zeros(v.shape[0], 0, v.shape[2]), u.new_zeros(u.shape[0], 0)]
+        lengths = all_steps(u) if lengths is None else lengths
+    V0, s0 = state or (None, None)
     if direct:
-        r, V, s = Direct.apply(*tensors, lengths, lifo, backend, checked)  # type: ignore[no-untyped-call]  # torch's apply
+        r, V, s = Direct.apply(v, u, d, V0, s0, lengths, lifo, backend, checked)  # type: ignore[no-untyped-call]  # torch's apply
     else:
-        r, V, s, *_ = Scan.apply(*tensors, lengths, lifo, backend)  # type: ignore[no-untyped-call]  # torch's apply
-    if v.dtype in HALVES:
-        r, V, s = r.to(v.dtype), V.to(v.dtype), s.to(u.dtype)
-    return (r, V, s) if v.ndim == 3 else (r.squeeze(0), V.squeeze(0), s.squeeze(0))
+        r, V, s, *_ = Scan.apply(v, u, d, V0, s0, lengths, lifo, backend)  # type: ignore[no-untyped-call]  # torch's apply
+    if vectors in HALVES:
+        r, V, s = r.to(vectors), V.to(vectors), s.to(strengths)
+    return (r, V, s) if batched else (r.squeeze(0), V.squeeze(0), s.squeeze(0))

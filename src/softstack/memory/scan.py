@@ -59,23 +59,24 @@ def item_scan(
     wider dtype than the vectors."""
     if state is not None and not isinstance(state, MemoryState):
         raise BadInput(f"state must be a MemoryState, or None to start; got {checks.described(state)}")
-    state = empty(memory.size, tuple(v.shape[:-2]), v) if state is None else state
     live = None if lengths is None else running(lengths, v)  # (B, T)
     kernel = kernels.choose(backend, v)
     if kernel == "reference":
         if validate:
             checks.instructions(v, u, d, state, memory.size, time=True, live=live)
-        wide = MemoryState(state.V.to(u.dtype), state.s)
+        before = empty(memory.size, v.shape[:-2], u) if state is None else state
+        wide = MemoryState(before.V.to(u.dtype), before.s)
         r, final = scan(memory, Instructions(v.to(u.dtype), u, d), wide, lengths)
         return r.to(v.dtype), MemoryState(final.V.to(v.dtype), final.s)
     from softstack.kernels import scan as fused
 
-    checked = validate and fused.checks_strengths(kernel, v, u, d, *state, lengths)
+    V0, s0 = (None, None) if state is None else state
+    checked = validate and fused.checks_strengths(kernel, v, u, d, V0, s0, lengths)
     if validate:
         checks.instructions(v, u, d, state, memory.size, time=True, live=live, values=not checked)
     if live is not None:
         v, u, d = (only_where(live, x) for x in (v, u, d))
-    r, V, s = fused.scan(v, u, d, *state, lengths, isinstance(memory, Stack), kernel, checked)
+    r, V, s = fused.scan(v, u, d, V0, s0, lengths, isinstance(memory, Stack), kernel, checked)
     return r, MemoryState(V, s)
 
 

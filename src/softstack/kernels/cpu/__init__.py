@@ -65,8 +65,8 @@ def log_parts(B: int, N: int, T: int, real: torch.dtype) -> list[tuple[tuple[int
 
 
 def scan_forward(
-    v: Tensor, V0: Tensor, steps: Steps, lifo: bool, r: Tensor, s: Tensor, log: Sequence[Tensor],
-    checked: bool,
+    v: Tensor, V0: Tensor | None, steps: Steps, lifo: bool, r: Tensor, s: Tensor,
+    log: Sequence[Tensor], checked: bool,
 ) -> None:  # fmt: skip
     from softstack.kernels.cpu import far, scan
 
@@ -74,9 +74,9 @@ def scan_forward(
         _, N, m = steps.V.shape
         scan.forward(np.empty(m, r.dtype), steps, lifo, r, s, log, far.room(N, m, r.dtype))
 
-    n = V0.shape[1]
+    n = steps.V.shape[1] - v.shape[1]
     steps.V[:, n:] = v
-    if n:
+    if V0 is not None and n:
         steps.V[:, :n] = V0
     side_by_side(run, r.numel(), *map(arrays, (steps, r, s, Log(*log))))
 
@@ -91,11 +91,11 @@ def scan_backward(
         _, N, m = steps.V.shape
         scan.backward(steps, lifo, s, log, *gradients, far.room(N, m, s.dtype))
 
-    V, u, d, s0, _ = steps
+    V, u, d, *_ = steps
     to_V, to_s = own(gV, V, V.shape), own(gs, u, s.shape)
     to_u, to_d = empty(u, u.shape), empty(d, d.shape)
     side_by_side(run, gr.numel(), *map(arrays, (steps, s, Log(*log), gr, to_s, to_V, to_u, to_d)))
-    return [to_V, to_u, to_d, to_s[:, : s0.shape[1]].clone()]
+    return [to_V, to_u, to_d, to_s[:, : V.shape[1] - u.shape[1]].clone()]
 
 
 def scan_step(

@@ -35,8 +35,8 @@ def log_parts(B: int, N: int, T: int, real: torch.dtype) -> list[tuple[tuple[int
 
 
 def scan_forward(
-    v: Tensor, V0: Tensor, steps: Steps, lifo: bool, r: Tensor, s: Tensor, log: Sequence[Tensor],
-    checked: bool,
+    v: Tensor, V0: Tensor | None, steps: Steps, lifo: bool, r: Tensor, s: Tensor,
+    log: Sequence[Tensor], checked: bool,
 ) -> None:  # fmt: skip
     from softstack.kernels.gpu import scan
 

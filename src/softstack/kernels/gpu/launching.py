@@ -1,10 +1,10 @@
 """Triton's kernels, launched without its look-up of what it compiled: that takes longer than most of them."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
-from operator import or_
-from typing import Any
+from operator import itemgetter, or_
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -65,6 +65,49 @@ def launch_of_kind(
     else:
         _run(ready, grid, device, pointers, numbers)
     return ready
+
+
+class Launch(NamedTuple):
+    """A kernel with all that it takes but tensors, of which it has the names."""
+
+    kernel: Any
+    grid: tuple[int, ...]
+    tensors: tuple[str, ...]
+    numbers: tuple[int, ...]
+    options: dict[str, Any]
+
+
+class Launches:
+    """Kernels that run one after the other. They are made once for tensors of some shapes and dtypes, and
+    called with many of those."""
+
+    def __init__(self, *launches: Launch) -> None:
+        self.launches = launches
+        self.ready: dict[int, list[Any]] = {}  # by device
+
+    def __call__(self, tensors: Mapping[str, Tensor]) -> None:
+        pointers = {name: x.data_ptr() for name, x in tensors.items()}
+        aligned = not reduce(or_, pointers.values()) & 15
+        device = next(iter(tensors.values())).get_device()
+        ready = self.ready.get(device) if aligned and not INTERPRETED else None
+        if ready is None:
+            ready = [self._first(launch, tensors) for launch in self.launches]
+            if aligned and not INTERPRETED:
+                self.ready[device] = ready
+            return
+        stream = torch._C._cuda_getCurrentRawStream(device)
+        for run, function, metadata, grid, chosen, rest in ready:
+            run(*grid, stream, function, metadata, None, None, None, *chosen(pointers), *rest)
+
+    @staticmethod
+    def _first(launch: Launch, tensors: Mapping[str, Tensor]) -> Any:
+        """Look at tensors and numbers, and compile what there is to compile."""
+        kernel, grid, names, numbers, options = launch
+        ready = launch_of_kind(kernel, grid, [tensors[name] for name in names], numbers, **options)
+        if ready is None:
+            return None
+        run, function, metadata, constants = ready
+        return run, function, metadata, (*grid, 1, 1)[:3], itemgetter(*names), (*numbers, *constants)
 
 
 def _run(ready: Any, grid: tuple[int, ...], device: int, pointers: list[int], numbers: Sequence[int]) -> None:

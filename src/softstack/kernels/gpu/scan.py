@@ -5,14 +5,22 @@ end of the backward pass what follows from what. All that touches vectors goes t
 once: `stack.py` and `queue.py`. Nothing depends on the order in which programs run.
 """
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import torch
 import triton
 
 from softstack.kernels.gpu import chains, heights, queue, stack
-from softstack.kernels.gpu.launching import INTERPRETED, cdiv, launch, launch_of_kind, power_of_2
+from softstack.kernels.gpu.launching import (
+    INTERPRETED,
+    MANY,
+    Launch,
+    Launches,
+    cdiv,
+    launch_of_kind,
+    power_of_2,
+)
 
 GRIDS = {torch.float32: 2.0**-38, torch.float64: 2.0**-44}  # of strengths, see heights.py
 PRECISIONS = {torch.float32: "tf32x3", torch.float64: "ieee"}
@@ -49,9 +57,9 @@ def block_of(N):
     return dict(BLOCK=BLOCK, num_warps=min(8, BLOCK // 128))
 
 
-def real(V):
+def real(dtype):
     """What is computed in: halves are float32."""
-    return torch.float64 if V.dtype == torch.float64 else torch.float32
+    return torch.float64 if dtype == torch.float64 else torch.float32
 
 
 NAMES = {torch.float32: triton.language.float32, torch.float64: triton.language.float64}
@@ -62,76 +70,112 @@ def forward(v, V0, steps, lifo, r, s, log, checked):
     V, u, d, s0, lengths = steps
     (B, N, m), T = V.shape, u.shape[1]
     if not (B and T):
-        V.copy_(V0)
-        s.copy_(s0)
+        if V0 is not None and not T:
+            V.copy_(V0)
+            s.copy_(s0)
         return
-    dtype = real(V)
-    cut, kernels = tiling(dtype, m), stack if lifo else queue
+    bad = u.new_empty(B, m, dtype=torch.int32)
+    cut = tiling(real(V.dtype), m)
+    launches = forward_launches(cut, B, N, T, m, V.dtype, u.dtype, lifo, lengths is not None, checked)
+    with torch.cuda.device_of(r):
+        launches(
+            dict(v=v, V0=either(V0, v), V=V, u=u, d=d, s0=either(s0, u), lengths=either(lengths, u),
+                 geometry=geometry, bad=bad, r=r, s=s)
+        )  # fmt: skip
+
+
+def either(x, otherwise):
+    """A tensor, or what stands for it in a launch where there is none."""
+    return otherwise if x is None else x
+
+
+@lru_cache(MANY)
+def forward_launches(cut, B, N, T, m, vectors, strengths, lifo, ragged, checked):
+    """For vectors and strengths of these dtypes."""
+    dtype, kernels = real(vectors), stack if lifo else queue
     count = cdiv(N, cut.TILE)
     sizes = N, T, m, count
-    bad = u.new_empty(B, m, dtype=torch.int32)
-    ragged, ends = given(lengths, u)
+    tiles = dict(TILE=cut.TILE, M=cut.M, REAL=NAMES[dtype])
     # the assertions of `checked` are left out of kernels that are not debugged, and no others are wanted
     debugged = dict(debug=True, sanitize_overflow=False) if checked and not INTERPRETED else {}
-    with torch.cuda.device_of(r):
-        launch(heights.heights_kernel, (B,),
-            (u, d, s0, ends, geometry, s, bad), (N, T, m), LIFO=lifo, RAGGED=ragged, CHECKED=checked,
-            GRID=GRIDS[dtype], M=128, **block_of(N), **debugged,
-        )  # fmt: skip
-        launch(kernels.tiles_kernel, (B * count,),
-            (v, V0, V, geometry, bad), sizes, TILE=cut.TILE, M=cut.M, REAL=NAMES[dtype], num_warps=4
-        )  # fmt: skip
-        launch(kernels.reads_kernel, (B * count, cdiv(m, cut.M)),
-            (V, geometry, r, bad), sizes, TILE=cut.TILE, M=cut.M, REAL=NAMES[dtype],
-            PRECISION=PRECISIONS[dtype], num_warps=cut.num_warps,
-        )  # fmt: skip
-
-
-def given(x, otherwise):
-    """Whether there is such a tensor, and what stands for it in a launch."""
-    return x is not None, otherwise if x is None else x
+    return Launches(
+        Launch(
+            heights.heights_kernel, (B,), ("u", "d", "s0", "lengths", "geometry", "s", "bad"), (N, T, m),
+            dict(LIFO=lifo, RAGGED=ragged, CHECKED=checked, GRID=GRIDS[dtype], M=128, **block_of(N),
+                 **debugged),
+        ),
+        Launch(
+            kernels.tiles_kernel, (B * count,), ("v", "V0", "V", "geometry", "bad"), sizes,
+            dict(**tiles, num_warps=4),
+        ),
+        Launch(
+            kernels.reads_kernel, (B * count, cdiv(m, cut.M)), ("V", "geometry", "r", "bad"), sizes,
+            dict(**tiles, PRECISION=PRECISIONS[dtype], num_warps=cut.num_warps),
+        ),
+    )  # fmt: skip
 
 
 def backward(steps, lifo, log, gr, gV, gs):
-    """The gradients of V, u, d and s0, from those of r and, where there are any, of the final V and s."""
+    """The gradients of V, u, d and s0, from those of r and, where there are any, of the final V and s. None
+    for that of s0 where there was no state."""
     (geometry,) = log
     V, u, d, s0, lengths = steps
     (B, N, m), T = V.shape, u.shape[1]
-    to_V, to_u, to_d, to_s = (torch.empty_like(x) for x in (V, u, d, s0))
+    to_V, to_u, to_d = (torch.empty_like(x) for x in (V, u, d))
+    to_s = None if s0 is None else torch.empty_like(s0)
     if not (B and T):
-        return [
-            to_V.zero_() if gV is None else to_V.copy_(gV), to_u, to_d,
-            to_s.zero_() if gs is None else to_s.copy_(gs),
-        ]  # fmt: skip
-    dtype = real(V)
-    cut, name = tiling(dtype, m), NAMES[dtype]
+        for to_x, g in ((to_V, gV), (to_s, gs)):
+            if to_x is not None:
+                to_x.zero_() if g is None else to_x.copy_(g)
+        return [to_V, to_u, to_d, to_s]
+    cut = tiling(real(V.dtype), m)
+    links = u.new_empty(B, (5 if lifo else 6) * N, dtype=torch.int32)
+    shares = u.new_empty(B, (4 + cdiv(m, cut.M)) * N, dtype=torch.float64)
+    launches = backward_launches(
+        cut, B, N, T, m, V.dtype, u.dtype, lifo, lengths is not None, gV is not None, gs is not None
+    )
+    with torch.cuda.device_of(V):
+        launches(
+            dict(V=V, u=u, s0=either(s0, u), lengths=either(lengths, u), geometry=geometry, links=links,
+                 shares=shares, gr=gr, gV=either(gV, V), gs=either(gs, u), to_V=to_V, to_u=to_u, to_d=to_d,
+                 to_s=either(to_s, u))
+        )  # fmt: skip
+    return [to_V, to_u, to_d, to_s]
+
+
+@lru_cache(MANY)
+def backward_launches(cut, B, N, T, m, vectors, strengths, lifo, ragged, given_V, given_s):
+    """The same, where the final V and s have gradients or not."""
+    dtype = real(vectors)
+    name = NAMES[dtype]
     count, chunks = cdiv(N, cut.TILE), cdiv(m, cut.M)
     size = (4 + chunks) * N
-    (given_V, gV), (given_s, gs), (ragged, ends) = given(gV, V), given(gs, u), given(lengths, u)
-    links = u.new_empty(B, (5 if lifo else 6) * N, dtype=torch.int32)
-    shares = u.new_empty(B, size, dtype=torch.float64)
     sizes = N, T, m, count, size
     of_links = dict(GIVEN_S=given_s, TILE=cut.TILE, M=min(32, cut.M), REAL=name, num_warps=cut.num_warps)
     of_items = dict(
         GIVEN_V=given_V, TILE=cut.TILE, M=cut.M, REAL=name, PRECISION=PRECISIONS[dtype],
         num_warps=4 if cut.M >= 64 else cut.num_warps,  # it has two products
     )  # fmt: skip
-    tiled, grid = (B * count,), (B * count, chunks)
-    with torch.cuda.device_of(V):
-        if lifo:
-            launch(stack.links_kernel, tiled, (V, u, gr, gs, geometry, links, shares), sizes, **of_links)
-            launch(stack.items_kernel, grid, (V, gr, gV, geometry, links, shares, to_V), sizes, **of_items)
-        else:
-            of_links = dict(RAGGED=ragged, **of_links)
-            tensors = V, u, gr, gs, ends, geometry, links, shares
-            launch(queue.links_kernel, tiled, tensors, sizes, **of_links)
-            launch(queue.items_kernel, grid, (V, gr, gV, geometry, shares, to_V), sizes, **of_items)
-        kernels = stack if lifo else queue
-        launch(kernels.strengths_kernel, (B,),
-            (s0, ends, geometry, links, shares, gs, to_u, to_d, to_s), (N, T, size, chunks),
-            GIVEN_S=given_s, RAGGED=ragged, **block_of(N),
-        )  # fmt: skip
-    return [to_V, to_u, to_d, to_s]
+    if lifo:
+        kernels, ends, below = stack, (), ("links",)
+    else:
+        kernels, ends, below = queue, ("lengths",), ()
+        of_links = dict(RAGGED=ragged, **of_links)
+    return Launches(
+        Launch(
+            kernels.links_kernel, (B * count,), ("V", "u", "gr", "gs", *ends, "geometry", "links", "shares"),
+            sizes, of_links,
+        ),
+        Launch(
+            kernels.items_kernel, (B * count, chunks),
+            ("V", "gr", "gV", "geometry", *below, "shares", "to_V"), sizes, of_items,
+        ),
+        Launch(
+            kernels.strengths_kernel, (B,),
+            ("s0", "lengths", "geometry", "links", "shares", "gs", "to_u", "to_d", "to_s"),
+            (N, T, size, chunks), dict(GIVEN_S=given_s, RAGGED=ragged, **block_of(N)),
+        ),
+    )  # fmt: skip
 
 
 def step(V, link, level, head, strength, slot, u, d, lifo, fault, r):
