@@ -332,9 +332,16 @@ def test_layers_without_a_bias_or_of_another_dtype(network, generator):
 
 
 @both
-def test_an_edit_and_a_trace(network, generator):
-    """Pushing nothing reads nothing."""
+def test_an_edit_and_a_trace(network, generator, monkeypatch):
+    """Pushing nothing reads nothing. Where the reference runs, no kernel does."""
+
+    def refuse(*_):
+        raise AssertionError("a kernel ran")
+
     net, x = make("stack", network), inputs(generator, 2, 5)
+    net(x)
+    for kernel in ("scan.scan", "rnn.run"):
+        monkeypatch.setattr(f"softstack.kernels.{kernel}", refuse)
     mute = ss.Edit(
         actions=lambda actions: actions._replace(
             instructions=actions.instructions._replace(d=torch.zeros_like(actions.instructions.d))

@@ -169,7 +169,7 @@ class BufferedStackRNN(Disturbed):
                 contents = self.cell.memory.contents(network.memory)
                 moments.append(Moment(x_t, y_t, features, actions, network.r, contents))
         state = BufferedState(network, input, i, output)
-        y = self._read_off(output)
+        y = self._read_off(output, kernel)
         return (y, state, gather(moments, self.cell, x)) if return_trace else (y, state)
 
     def _fused(
@@ -189,12 +189,12 @@ class BufferedStackRNN(Disturbed):
             torch.cat((state.output.V, final.y), -2), torch.cat((state.output.s, final.o), -1)
         )
         left = MemoryState(state.input.V, final.strengths)
-        return self._read_off(output), BufferedState(final.state, left, final.i, output)
+        return self._read_off(output, kernel), BufferedState(final.state, left, final.i, output)
 
-    def _read_off(self, output: MemoryState) -> Tensor:
+    def _read_off(self, output: MemoryState, kernel: str) -> Tensor:
         with full_precision(output.s):
             items = output.s.shape[-1]
-            return buffers.read_off(output, items, discard_first=self.discard_first, backend=self.backend)
+            return buffers.read_off(output, items, discard_first=self.discard_first, backend=kernel)
 
     def _count(self, length: int) -> int:
         steps = self.steps(length)
