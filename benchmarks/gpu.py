@@ -9,6 +9,7 @@ import argparse
 import json
 import statistics
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -163,8 +164,9 @@ def trained(network: nn.Module, x: Tensor) -> list[Tensor]:
 
 
 def networks(B: int, size: int, m: int, T: int) -> Iterator[Timing]:
-    """A StackRNN and an nn.LSTM of the same sizes, in float32 and under autocast to bfloat16. PyTorch's LSTM
-    multiplies in tf32 unless told not to; ours to float32's own rounding."""
+    """A StackRNN and an nn.LSTM of the same sizes: in float32, in tf32 and under autocast to bfloat16.
+
+    Of float32, PyTorch's LSTM makes its products in tf32 unless told not to; ours does so only if told to."""
     torch.cuda.empty_cache()  # the references before took most of the device's memory
     case = f"StackRNN, LSTM({size}), m={m}, B={B}"
     network = ss.StackRNN(size, hidden_size=size, memory_size=m, output_size=size, device="cuda")
@@ -177,11 +179,21 @@ def networks(B: int, size: int, m: int, T: int) -> Iterator[Timing]:
     lstm = nn.LSTM(size, size, batch_first=True, device="cuda")
     yield Timing(case, T, "fused", clock(trained, network, x, repeats=9))
     yield Timing(case, T, "nn.LSTM", clock(trained, lstm, x, repeats=9))
-    case += ", bfloat16"
-    with torch.autocast("cuda", torch.bfloat16):
-        near(case, trained(network, x[:, :64]), ours)
-        yield Timing(case, T, "fused", clock(trained, network, x, repeats=9))
-        yield Timing(case, T, "nn.LSTM", clock(trained, lstm, x, repeats=9))
+    for name, precision in (("tf32", tf32()), ("bfloat16", torch.autocast("cuda", torch.bfloat16))):
+        with precision:
+            near(f"{case}, {name}", trained(network, x[:, :64]), ours)
+            yield Timing(f"{case}, {name}", T, "fused", clock(trained, network, x, repeats=9))
+            yield Timing(f"{case}, {name}", T, "nn.LSTM", clock(trained, lstm, x, repeats=9))
+
+
+@contextmanager
+def tf32() -> Iterator[None]:
+    """All float32 products of three parts become one."""
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision("highest")
 
 
 def population(P: int) -> Iterator[Timing]:
