@@ -137,6 +137,8 @@ def test_forward_mode_is_refused_where_a_kernel_runs():
     for function in (lambda v: ss.stack_scan(v, u, d)[0], *(lambda x, m=m: m(x)[0] for m in modules["auto"])):
         with pytest.raises(BadInput, match=r"no forward-mode derivatives .* use backend='reference'"):
             tangent(function, v)
+        with pytest.raises(BadInput, match="no forward-mode derivatives"):
+            torch.func.hessian(lambda x, f=function: f(x).sum())(v)  # jvp of a gradient
     y = tangent(lambda v: ss.stack_scan(v, u, d, backend="reference")[0], v)
     expected = ss.stack_scan(torch.ones_like(v), u, d)[0]  # what is read is linear in v
     torch.testing.assert_close(y, expected)

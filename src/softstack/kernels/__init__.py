@@ -19,7 +19,7 @@ from softstack.kernels import cpu, gpu
 from softstack.kernels.backend import Backend
 
 KERNELS: dict[str, Backend] = {"cpu": cpu, "gpu": gpu}
-DEVICES = {kernel.DEVICE: name for name, kernel in KERNELS.items()}
+DEVICES = {kernel.DEVICE: name for name, kernel in reversed(KERNELS.items())}  # the first for each
 BACKENDS = ("auto", "reference", *KERNELS)
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)  # the last two computed in float32
 INSTALLED = {name for name, kernel in KERNELS.items() if importlib.util.find_spec(kernel.COMPILER)}
@@ -52,7 +52,7 @@ def unusable(kernel: str) -> str:
     return ""
 
 
-def _changed() -> str:
+def _active_mode() -> str:
     """Which TorchFunctionMode may change what torch computes, in words; "" where none does. A default device
     is one too, and changes nothing."""
     if torch.compiler.is_compiling() or not torch._C._len_torch_function_stack():
@@ -61,13 +61,13 @@ def _changed() -> str:
     return f"{type(modes[-1]).__name__} may change what torch computes" if modes else ""
 
 
-def _weigh(backend: str, x: Tensor, reason: str) -> tuple[str, str]:
+def _candidate(backend: str, x: Tensor, reason: str) -> tuple[str, str]:
     """The kernel that is considered, and what stands against it."""
     require(backend)
     kernel = backend if backend in KERNELS else DEVICES.get(x.device.type, "cpu")
     if backend == "reference":
         return kernel, "it was asked for"
-    reason = why_not(kernel, x) or reason or _changed()
+    reason = why_not(kernel, x) or reason or _active_mode()
     if reason or torch.compiler.is_compiling():  # while torch traces, no compiler may be imported
         return kernel, reason
     return kernel, unusable(kernel)
@@ -76,7 +76,7 @@ def _weigh(backend: str, x: Tensor, reason: str) -> tuple[str, str]:
 def choose(backend: str, x: Tensor, why_not: str = "") -> str:
     """'reference', or the kernel for a call with tensors like x; `why_not` is what else stands against a
     kernel."""
-    kernel, reason = _weigh(backend, x, why_not)
+    kernel, reason = _candidate(backend, x, why_not)
     if backend in KERNELS and reason:
         raise BadInput(f"backend {backend!r} does not fit this call: {reason}; use 'auto' or 'reference'")
     return "reference" if reason else kernel
@@ -86,5 +86,5 @@ def explain(backend: str, x: Tensor, why_not: str = "") -> str:
     """Which backend runs for tensors like x, and why, in a sentence."""
     kernel = choose(backend, x, why_not)
     if kernel == "reference":
-        return f"reference: {_weigh(backend, x, why_not)[1]}"
+        return f"reference: {_candidate(backend, x, why_not)[1]}"
     return f"{kernel}: the fused kernel runs"

@@ -16,7 +16,7 @@ class Backend(Protocol):
 
     @property
     def DEVICE(self) -> str:
-        """The kind of device that it is for: `backend="auto"` takes it there."""
+        """The kind of device that it is for. `backend="auto"` takes the first of `KERNELS` for each."""
 
     @property
     def COMPILER(self) -> str:

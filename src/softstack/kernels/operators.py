@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
+from torch._functorch.pyfunctorch import retrieve_all_functorch_interpreters
 from torch.autograd import forward_ad
 
 from softstack.errors import BadInput
@@ -85,7 +87,20 @@ def refuse_tangents(tensors: Sequence[Tensor]) -> None:
     """Say that there is no jvp. A `jvp` of the functions themselves would keep torch.compile from tracing."""
     if torch.compiler.is_compiling() or forward_ad._current_level < 0:
         return
-    if any(forward_ad.unpack_dual(x).tangent is not None for x in tensors if x.is_floating_point()):
+    if any(map(_has_tangent, tensors)):
         raise BadInput(
-            "fused kernels have no forward-mode derivatives (torch.func.jvp, jacfwd): use backend='reference'"
+            "fused kernels have no forward-mode derivatives (torch.func.jvp, jacfwd, hessian): use "
+            "backend='reference'"
         )
+
+
+def _has_tangent(x: Tensor) -> bool:
+    """Or may have one: within jvp, that of a tensor that another transform of torch.func has wrapped cannot be
+    seen."""
+    if not x.is_floating_point():
+        return False
+    wrapped = torch._C._functorch.is_functorch_wrapped_tensor(x)
+    return forward_ad.unpack_dual(x).tangent is not None or (
+        wrapped
+        and any(transform.key() == TransformType.Jvp for transform in retrieve_all_functorch_interpreters())
+    )

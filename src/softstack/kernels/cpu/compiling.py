@@ -16,6 +16,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -132,28 +133,15 @@ class Cache(caching.FunctionCache):
             unkept(f"{DIRECTORY} cannot be written to ({error.strerror or error})")
 
 
-def once(say: Callable[..., None]) -> Callable[..., None]:
-    """A function of which only the first call does anything."""
-    said = False
-
-    def first(*arguments: Any) -> None:
-        nonlocal said
-        if not said:
-            said = True
-            say(*arguments)
-
-    return first
-
-
-@once
+@cache
 def announce() -> None:
-    """Tell whoever waits at a terminal what for."""
+    """Tell whoever waits at a terminal what for, once."""
     if sys.stderr is not None and sys.stderr.isatty():
         kept = "" if DIRECTORY is None else ", once on this machine"
         print(f"softstack: compiling kernels, about {SECONDS} seconds{kept}", file=sys.stderr, flush=True)
 
 
-@once
+@cache
 def unkept(reason: str) -> None:
     warnings.warn(
         f"softstack compiles its kernels anew in every process, about {SECONDS} seconds: {reason}; "

@@ -176,7 +176,7 @@ def spread_cells(cells, V, s, count, first):
 
 @internal
 def gather_cells(V, s, count, cells, first):
-    """The other way."""
+    """Rows of cells as V and s again: the reverse of `spread_cells`."""
     m = V.shape[2]
     for i in range(count):
         for lane in range(min(LANES, V.shape[0] - first)):

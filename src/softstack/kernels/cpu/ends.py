@@ -179,7 +179,7 @@ def finish_ends(V, s, vectors, held, T, lengths, first):
 
 @internal
 def spread_ends(vectors, held, V, s, T, lengths, first):
-    """The other way; 0 for what is below, and beyond the last sequence."""
+    """V and s as rows again: the reverse of `finish_ends`. 0 below, and beyond the last sequence."""
     B, N, m = V.shape
     for lane in range(LANES):
         below = T - min(T, lengths[first + lane]) if first + lane < B else N
@@ -191,7 +191,7 @@ def spread_ends(vectors, held, V, s, T, lengths, first):
 
 
 @internal
-def wait_ends(held, s, T, length, lengths, first):
+def final_strengths(held, s, T, length, lengths, first):
     """The gradients of final strengths for sequences of this length: padded steps have changed them."""
     for lane in range(min(LANES, s.shape[0] - first)):
         if lengths[first + lane] == length:

@@ -51,7 +51,7 @@ def places(options: Options, sizes: Sizes, chained: bool) -> Places:
     elif memory == DEQUE:
         top = level + lanes * N * m
         level_in = top + (T // SEGMENT + 1) * lanes * N
-    elif memory > NONE:
+    elif memory in (SUPERPOSITION, MULTIPOP):
         top = level + (T // SEGMENT + 1) * lanes * N * (m + 1)
         level_in = top
     elif chained:
@@ -78,7 +78,7 @@ def links(options: Options, sizes: Sizes) -> int:
 
 
 class Paths(NamedTuple):
-    """How a network is worked, as `cpu/rnn.py` takes it: True or None."""
+    """How a network is worked, as `cpu/rnn.py` takes it: True, or None, of which numba compiles nothing."""
 
     rows: bool | None  # a stack or a queue that is short
     chained: bool | None  # and one that is long

@@ -89,7 +89,7 @@ def read(V, link, level, b, head, strength, r):
 
 @inlined
 def faults(s, b):
-    """Of strengths s[b]."""
+    """0, or NaN where one of the strengths s[b] is not a number."""
     fault = s.dtype.type(0)
     for i in range(s.shape[1]):
         fault += s[b, i] - s[b, i]
@@ -98,7 +98,7 @@ def faults(s, b):
 
 @inlined
 def column_faults(row, V, b, count):
-    """Of the first vectors of V[b], into row (m,)."""
+    """The same for each column of the first vectors of V[b], into row (m,)."""
     for k in range(row.shape[0]):
         row[k] = 0
     for i in range(count):

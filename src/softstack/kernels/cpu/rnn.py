@@ -35,13 +35,13 @@ from softstack.kernels.cpu.depths import (
     unpop_and_unpush,
 )
 from softstack.kernels.cpu.ends import (
+    final_strengths,
     finish_ends,
     spread_ends,
     start_ends,
     step_ends,
     unspread_ends,
     unstep_ends,
-    wait_ends,
 )
 from softstack.kernels.cpu.lanes import add_back, add_outer
 from softstack.kernels.cpu.layout import LANES, SEGMENT
@@ -342,7 +342,7 @@ def backward(
                         for j in range(m):
                             out[at_v + j, lane] = gVp[q, slot, j]
                 if ends is not None:
-                    wait_ends(s_grad, gsp, T, t + 1, lengths[p], begin)
+                    final_strengths(s_grad, gsp, T, t + 1, lengths[p], begin)
                     unstep_ends(
                         segment, room.middle, room.after, notes, vectors, n, T, t, acts, block, at_v,
                         room.left, r_grad, s_grad, V_grad, out,
@@ -450,7 +450,7 @@ def backward(
                 gather(gsp, s_grad[:n], begin)
                 gather(gVp.reshape(B, N * m), V_grad[: n * m], begin)
             if ends is not None:
-                wait_ends(s_grad, gsp, T, 0, lengths[p], begin)
+                final_strengths(s_grad, gsp, T, 0, lengths[p], begin)
                 unspread_ends(gVp, gsp, V_grad, s_grad, n, T, begin)
             if depths is not None:
                 gather_cells(gVp, gsp, n, cells_grad, begin)

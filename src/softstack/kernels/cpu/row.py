@@ -41,7 +41,7 @@ def load(typingctx: Any, x: Any, index: Any) -> Any:
 
 @intrinsic
 def store(typingctx: Any, x: Any, index: Any, row: Any) -> Any:
-    """The other way."""
+    """Write a row to that place."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         emit = Emit(context, builder, x.dtype)
