@@ -16,6 +16,7 @@ from softstack.formal.running import looks
 from softstack.lab import tasks
 from softstack.lab.explain.ablation import NOTHING, STATE, WHOLE, Network, edits, run
 from softstack.lab.explain.swaps import COUNTER, EVERYTHING, IGNORED, Use, use
+from softstack.lab.reports.scores import stacked
 from softstack.lab.tasks.data import Dataset, Example, one_hot
 from softstack.lab.training.conditions import Condition
 from softstack.lab.training.draws import encoded, examples, stream
@@ -203,9 +204,8 @@ def _histogram(trace: Trace, live: Tensor, buffered: bool) -> dict[str, list[int
 
 def accuracy_at(network: Network, condition: Condition, strings: Sequence[Example]) -> float:
     """The accuracy on strings of any length."""
-    parameters = {name: p.detach().unsqueeze(0) for name, p in network.named_parameters()}
     letters = len(tasks.find(condition.task).alphabet)
-    return accuracies(network, parameters, encoded(condition, strings).stacked(), letters).item()
+    return accuracies(network, stacked([network]), encoded(condition, strings).stacked(), letters).item()
 
 
 def _by_length(network: Network, condition: Condition, seed: int) -> list[tuple[int, float]]:

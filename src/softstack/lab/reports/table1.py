@@ -66,10 +66,10 @@ def table(root: Path, rows: Sequence[int], seeds: Sequence[int]) -> list[Row]:
         row = {"row": number, **columns(condition), **summary(trials), "trials": trials}
         row["paper"] = {key: paper[key] for key in STATISTICS}
         row["agrees"] = agrees(row, paper)
-        other = corrected(condition)
-        if other is not None:
-            trials = results(root, other, seeds)
-            row["corrected"] = {**columns(other), **summary(trials), "trials": trials}
+        without_discard = corrected(condition)
+        if without_discard is not None:
+            trials = results(root, without_discard, seeds)
+            row["corrected"] = {**columns(without_discard), **summary(trials), "trials": trials}
         reproduced.append(row)
     return reproduced
 
@@ -85,7 +85,7 @@ def link(row: Row, *, corrected: bool = False) -> str:
 
 
 def write(out: Path, rows: list[Row], meta: Row) -> str:
-    """Write the files, and give the name that they have in common: another one if rows are missing."""
+    """Write the files, and return the name that they have in common: another one if rows are missing."""
     trials = [
         trial for row in rows for part in (row, row.get("corrected", {})) for trial in part.get("trials", [])
     ]
@@ -119,10 +119,11 @@ def cells(rows: Sequence[Row]) -> list[list[str]]:
 
 
 def _numbers(ours: Row, paper: Row | None) -> list[str]:
-    def three(source: Row | None, split: str) -> str:
-        return " / ".join(f"{source[f'{split}_{k}']:.1f}" for k in ("min", "median", "max")) if source else ""
-
-    return [three(source, split) for split in ("dev", "test") for source in (ours, paper)]
+    return [
+        " / ".join(f"{source[f'{split}_{name}']:.1f}" for name in ("min", "median", "max")) if source else ""
+        for split in ("dev", "test")
+        for source in (ours, paper)
+    ]
 
 
 def verdict(rows: Sequence[Row]) -> str:
