@@ -14,7 +14,7 @@ from softstack.formal.merging import merged
 from softstack.formal.minimal import minimised
 from softstack.formal.parts import machine_in_parts
 from softstack.formal.transducer import Transducer
-from softstack.lab.explain.fidelity import Agreement, agreement, said_by
+from softstack.lab.explain.fidelity import Agreement, agreement, output_of
 from softstack.lab.tasks.data import Example
 
 RADIUS = 0.1  # points closer than this, in every component, are one group,
@@ -66,7 +66,7 @@ def best_candidate(
     best: Candidate | None = None
     larger: Candidate | None = None
     for pdt, consistent in _candidates(runs, limits, blank):
-        outputs = [said_by(pdt, example.input) for example in strings]
+        outputs = [output_of(pdt, example.input) for example in strings]
         candidate = Candidate(pdt, agreement(outputs, answers, strings, limits.every_position), consistent)
         if best is not None and candidate.score < best.score:
             continue
@@ -118,14 +118,14 @@ def _groupings(runs: Sequence[Seen], limits: Limits) -> Iterable[tuple[Points | 
 def _centres(observed: Points, most: int) -> Iterable[Points]:
     """Centres of the groups into which points fall by themselves; else of more and more groups."""
     points = np.unique(observed.round(4), axis=0)
-    some = points[np.random.default_rng(0).permutation(len(points))[:3000]]
+    sample = points[np.random.default_rng(0).permutation(len(points))[:3000]]
     crowded = max(1, min(MANY, len(observed) // OFTEN))
     for radius, number in ((RADIUS, most), (TIGHT, crowded)):
-        if len(farthest_first(some[:500], number + 1, radius)[0]) <= number:
+        if len(farthest_first(sample[:500], number + 1, radius)[0]) <= number:
             centres, far = farthest_first(points, number, radius)
             if far <= radius:
                 yield centres
                 return
     for k in COARSE:
         if k <= most:
-            yield grouped(some, k)
+            yield grouped(sample, k)

@@ -12,7 +12,7 @@ from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
 from softstack.lab.explain.ablation import Network
 from softstack.lab.explain.extract import extract
-from softstack.lab.explain.fidelity import outputs, said_by
+from softstack.lab.explain.fidelity import output_of, outputs
 from softstack.lab.tasks.data import Example
 from softstack.lab.training.conditions import Condition
 
@@ -30,7 +30,7 @@ class Party(NamedTuple):
         alphabet = () if self.condition is None else tasks.find(self.condition.task).alphabet
         if self.network is not None and self.condition is not None and set(word) <= set(alphabet):
             return outputs(self.network, self.condition, [Example(word, (None,) * len(word))])[0]
-        return [] if self.machine is None else said_by(self.machine, word)
+        return [] if self.machine is None else output_of(self.machine, word)
 
 
 def network_party(network: Network, condition: Condition, seed: int) -> Party:

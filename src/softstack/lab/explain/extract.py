@@ -24,8 +24,8 @@ from softstack.lab.explain.fidelity import (
     Score,
     compared,
     measured,
+    output_of,
     outputs,
-    said_by,
     strings_of,
 )
 from softstack.lab.explain.observing import STAYS, Hardening, harden, observe
@@ -136,7 +136,7 @@ def extract(
         different = [
             example
             for example, answer in zip(fresh, outputs(network, condition, fresh), strict=True)
-            if compared(said_by(choice.machine, example.input), answer, example.target, every_position)[0]
+            if compared(output_of(choice.machine, example.input), answer, example.target, every_position)[0]
         ]
         if not different:
             agreed = count
@@ -148,8 +148,8 @@ def extract(
     if best is None:
         reason = "no PDT could be read off it"
         if larger is not None:
-            found = f"what could be read off has {larger.machine.size}"
-            reason = f"{found}: ask for more with --states or --symbols"
+            reason = f"what could be read off has {larger.machine.size}: "
+            reason += "ask for more with --states or --symbols"
         sentence = f"No PDT of at most {states} states and {symbols} stack symbols explains it: {reason}."
         return Extraction(sentence, hardening)
     pdt = best.machine

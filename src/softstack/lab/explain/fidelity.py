@@ -131,7 +131,8 @@ def to_symbols(
     return [[alphabet[k] for k in row[: max(0, n)]] for row, n in rows]
 
 
-def said_by(pdt: Transducer, word: Sequence[str]) -> list[str]:
+def output_of(pdt: Transducer, word: Sequence[str]) -> list[str]:
+    """A machine's whole answer to a word."""
     return list(chain.from_iterable(transduced(pdt, word)))
 
 
@@ -205,7 +206,7 @@ def measured(
         if not strings:
             continue
         theirs = outputs(network, condition, strings)
-        ours = [said_by(machine, example.input) for example in strings]
+        ours = [output_of(machine, example.input) for example in strings]
         whole, symbols = agreement(ours, theirs, strings, every_position)
         scores.append(Score(factor, whole, symbols, accuracy(ours, strings)))
         for example, our, their in zip(strings, ours, theirs, strict=True):

@@ -85,7 +85,7 @@ def _end(piles: Piles, run: Any, time: Any, donor: Any, donor_time: Any) -> Tens
     return (piles.beneath[run, time] - piles.beneath[donor, donor_time]).clamp(min=0.5) + 0.25
 
 
-def grafts(
+def sample_grafts(
     kind: str, memory: Stack | Queue, piles: Piles, past: Past, rng: np.random.Generator
 ) -> list[Graft]:
     """Pairs of runs and times between which a graft of this kind changes something that will be seen."""
@@ -94,9 +94,9 @@ def grafts(
     runs, times = places.numpy().nonzero()
     donors, donor_times = past.live.numpy().nonzero()
     reads = torch.stack([state.r for state in past.states], 1)  # (B, T, m)
-    listed: list[Graft] = []
+    grafts: list[Graft] = []
     if not len(runs):
-        return listed
+        return grafts
     for draw in range(20):
         index = rng.integers(len(runs), size=8 * MOST)
         a, t = runs[index], times[index]
@@ -118,12 +118,12 @@ def grafts(
         for k in np.flatnonzero((good & torch.from_numpy(a != b)).numpy()):
             graft = Graft(int(a[k]), int(t[k]), int(b[k]), int(u[k]))
             if kind != "contents" or _differs(memory, piles, graft):
-                listed.append(graft)
-            if len(listed) == MOST:
-                return listed
-        if not listed and draw == 4:
+                grafts.append(graft)
+            if len(grafts) == MOST:
+                return grafts
+        if not grafts and draw == 4:
             break  # there are none
-    return listed
+    return grafts
 
 
 def _as_high(piles: Piles, places: Places, donors: Places, rng: np.random.Generator) -> Places:
@@ -185,11 +185,11 @@ def grafted(kind: str, memory: Stack | Queue, piles: Piles, graft: Graft) -> Mem
     return MemoryState(torch.cat([top.V, V]), torch.cat([top.s, s]))
 
 
-def any_grafts(past: Past, rng: np.random.Generator) -> list[Graft]:
+def sample_any_grafts(past: Past, rng: np.random.Generator) -> list[Graft]:
     """Between runs at the same time, where a memory of any kind has the same shape."""
-    listed = []
+    grafts = []
     for _ in range(MOST):
         run, donor = rng.integers(len(past.live), size=2).tolist()
         time = int(rng.integers(max(1, int((past.live[run] & past.live[donor]).sum()))))
-        listed.append(Graft(run, time, donor, time))
-    return listed
+        grafts.append(Graft(run, time, donor, time))
+    return grafts

@@ -29,7 +29,7 @@ from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
 from softstack.lab.explain.diagnosis import accuracy_at
 from softstack.lab.explain.extract import extract
-from softstack.lab.explain.fidelity import said_by
+from softstack.lab.explain.fidelity import output_of
 from softstack.lab.explain.swaps import use
 from softstack.lab.reports import names, table1, writing
 from softstack.lab.reports.writing import SOLVED, Line
@@ -97,7 +97,7 @@ def difference(exact: Transducer, machine: Transducer, task: Task) -> tuple[Word
         longer = [(*word, symbol) for word in words for symbol in task.inputs]
         words = [word for word in longer if begins(word)]
         for word in words:
-            pairs = zip_longest(said_by(exact, word), said_by(machine, word))
+            pairs = zip_longest(output_of(exact, word), output_of(machine, word))
             if any(right != answer for right, answer in pairs if right not in (None, task.padding)):
                 return word, len(word)
         count, length = count + len(longer), length + 1

@@ -29,7 +29,16 @@ from softstack.buffered import BufferedStackRNN
 from softstack.cell import Actions, Edit, State
 from softstack.lab.explain.ablation import Network, by_step
 from softstack.lab.explain.fidelity import compared, inputs, outputs, steps_of, to_symbols
-from softstack.lab.explain.grafts import KINDS, Graft, Past, any_grafts, grafted, grafts, piles_of, since
+from softstack.lab.explain.grafts import (
+    KINDS,
+    Graft,
+    Past,
+    grafted,
+    piles_of,
+    sample_any_grafts,
+    sample_grafts,
+    since,
+)
 from softstack.lab.explain.probes import probes
 from softstack.lab.tasks.data import Example
 from softstack.lab.training.conditions import Condition
@@ -102,24 +111,34 @@ def effects(
     results: dict[str, Effect] = {}
 
     def graft_all(
-        kind: str, listed: Sequence[Graft], steps: Sequence[int], change: Change, room: int = 0
+        kind: str, grafts: Sequence[Graft], steps: Sequence[int], change: Change, room: int = 0
     ) -> None:
-        changed = _answers(network, condition, strings, listed, by_step(change), room)
-        results[kind] = _effect(condition, strings, answers, past, listed, steps, changed)
+        """Count the next answers that change, from the step on that can first see what was grafted."""
+        changed = due = different = 0
+        outputs_after = _answers(network, condition, strings, grafts, by_step(change), room)
+        for graft, step, output in zip(grafts, steps, outputs_after, strict=True):
+            first = max(0, round(float(past.outputs[graft.run, step])) - int(condition.discard_first))
+            differences, places = compared(answers[graft.run], output, strings[graft.run].target, False)
+            places = [j for j in places if j >= first][:NEXT]
+            count = sum(j in differences for j in places)
+            changed += count > 0
+            due += len(places)
+            different += count
+        results[kind] = Effect(len(grafts), changed, due, different)
         if kind == "whole" and past.states[0].h:
-            graft_all(EVERYTHING, listed, steps, _and_state(change, listed, past), room)
+            graft_all(EVERYTHING, grafts, steps, _and_state(change, grafts, past), room)
 
     if not isinstance(memory, Stack | Queue):
-        listed = any_grafts(past, rng)
-        graft_all("whole", listed, [graft.time for graft in listed], _swapped(listed, past))
+        grafts = sample_any_grafts(past, rng)
+        graft_all("whole", grafts, [graft.time for graft in grafts], _swapped(grafts, past))
         return results
     piles = piles_of(memory, past)
     for kind in KINDS:
-        listed = grafts(kind, memory, piles, past, rng)
-        items = [grafted(kind, memory, piles, graft) for graft in listed]
+        grafts = sample_grafts(kind, memory, piles, past, rng)
+        items = [grafted(kind, memory, piles, graft) for graft in grafts]
         room = max((len(pile.s) for pile in items), default=0)
-        steps = [since(kind, piles, graft) for graft in listed]
-        graft_all(kind, listed, steps, _refilled(listed, items, memory), room)
+        steps = [since(kind, piles, graft) for graft in grafts]
+        graft_all(kind, grafts, steps, _refilled(grafts, items, memory), room)
     return results
 
 
@@ -214,25 +233,3 @@ def _answers(
             state = state._replace(memory=slots)
     y, final = network(x, state, sizes, edit=edit)
     return to_symbols(condition, y, final, sizes)
-
-
-def _effect(
-    condition: Condition,
-    strings: Sequence[Example],
-    answers: Sequence[Sequence[str]],
-    past: Past,
-    grafts: Sequence[Graft],
-    steps: Sequence[int],
-    changed: Sequence[Sequence[str]],
-) -> Effect:
-    """How many of the next answers change, from the step on that can first see what was grafted."""
-    effective = total = changes = 0
-    for graft, step, output in zip(grafts, steps, changed, strict=True):
-        first = max(0, round(float(past.outputs[graft.run, step])) - int(condition.discard_first))
-        different, places = compared(answers[graft.run], output, strings[graft.run].target, False)
-        due = [j for j in places if j >= first][:NEXT]
-        changes_here = len({*due} & {*different})
-        effective += changes_here > 0
-        changes += changes_here
-        total += len(due)
-    return Effect(len(grafts), effective, total, changes)
