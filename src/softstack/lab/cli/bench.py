@@ -41,16 +41,10 @@ def bench(
         memory = list(benchmarks.memory())
         timings = list(benchmarks.cases(full, their_stack))
     fused = {(t.case, t.T): t.seconds for t in timings if t.implementation == "fused"}
-    lines = [
-        (
-            t.case,
-            str(t.T),
-            t.implementation,
-            f"{1e3 * t.seconds:.3f}",
-            f"{t.seconds / fused[t.case, t.T]:,.1f}",
-        )
-        for t in timings
-    ]
+    lines = []
+    for case, T, implementation, seconds in timings:
+        ratio = seconds / fused[case, T]
+        lines.append((case, str(T), implementation, f"{1e3 * seconds:.3f}", f"{ratio:,.1f}"))
     print_table(("case", "T", "implementation", "ms", "times fused"), lines)
     scans = ("scan, B=10, m=2", "scan, B=32, m=32")
     slopes = {case: round(benchmarks.of_time(timings, case), 3) for case in scans}

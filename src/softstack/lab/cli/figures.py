@@ -8,7 +8,7 @@ from softstack.lab.cli.options import EngineName, RunDir, Trials, all_opened, at
 from softstack.lab.cli.screen import say
 from softstack.lab.reports import curves, names, trace_page
 from softstack.lab.reports import figures as drawing
-from softstack.lab.reports.writing import ranked
+from softstack.lab.reports.writing import ranked, runs_of
 from softstack.lab.runs import store
 from softstack.lab.sweeps.jobs import train_missing
 from softstack.words import counted
@@ -68,7 +68,7 @@ def figures(
     seeds = range(at_least_one("--trials", trials))
     train_missing(runs, [shown.condition for shown in drawing.FIGURES], seeds, engine, say=say)
     for shown in drawing.FIGURES:
-        middle = ranked(store.load(store.place(runs, shown.condition, seed)) for seed in seeds)[trials // 2]
+        middle = ranked(runs_of(runs, shown.condition, seeds))[trials // 2]
         network = store.network(middle)
         run = drawing.observe(network, shown.condition, shown.symbols)
         figure = drawing.draw(network, shown.condition, run, shown.title)

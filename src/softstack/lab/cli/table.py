@@ -56,7 +56,7 @@ def table(
         listed = distributions.rows(reproduced, common)
         distributions.write(out, listed, meta)
         print(distributions.verdict(listed))
-    print_table(report.HEADER, [[cell.strip("*") for cell in cells] for cells in report.cells(reproduced)])
+    print_table(report.HEADER, report.cells(reproduced))
     print(report.verdict(reproduced))
     print(f"Report: {out / name}.html, and .md and .json beside it")
 

@@ -1,9 +1,8 @@
 """Parts of docs/solved.md: the trials of solved.json that fail, and those whose machine is not the task's."""
 
 from collections.abc import Mapping, Sequence
-from statistics import median
 
-from softstack.lab.explain.solved import same_machine
+from softstack.lab.explain.solved import median_of, same_machine
 from softstack.lab.reports import names, writing
 from softstack.lab.reports.writing import SOLVED, Line
 
@@ -42,7 +41,7 @@ def machines(rows: Sequence[Line]) -> str:
         if unequal:
             seeds = ", ".join(str(trial["seed"]) for trial in unequal)
             none = sum(trial["machine"] == "none" for trial in unequal)
-            medians = [_median_50x(trials) for trials in (unequal, equal)]
+            medians = (median_of(trials, "test_50x") for trials in (unequal, equal))
             lines.append([*network(row), seeds, str(none), *medians])
     header = ("task", "network", "seeds", "no machine found", "50x", "50x, machine is the task's")
     differ = f" Machines that differ: {'; '.join(words)}." if words else ""
@@ -50,10 +49,6 @@ def machines(rows: Sequence[Line]) -> str:
         f"{writing.table(header, lines)}\n\nSolved trials, medians in percent. Machines were compared on "
         f"every string of up to {min(lengths)} to {max(lengths)} symbols, by task.{differ}"
     )
-
-
-def _median_50x(trials: Sequence[Line]) -> str:
-    return f"{100 * median(trial['test_50x'] for trial in trials):.1f}" if trials else ""
 
 
 def solved_by_recipe(rows: Sequence[Line]) -> list[Line]:

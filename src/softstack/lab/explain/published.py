@@ -48,7 +48,7 @@ def answers(network: Network, condition: Condition, examples: Sequence[Example],
 
 def scored(root: Path, claim: Claim, condition: Condition, seeds: Sequence[int], device: str) -> list[Line]:
     """The trials of a network of a claim. What was measured is kept under `root`."""
-    runs = [store.load(store.place(root, condition, seed)) for seed in seeds]
+    runs = writing.runs_of(root, condition, seeds)
     file = root / "measured" / f"published-{condition.name}.json"
     return writing.measured(file, runs, lambda: [_line(run, claim, device) for run in runs])
 
@@ -64,7 +64,7 @@ def _line(run: store.Run, claim: Claim, device: str) -> Line:
     return line
 
 
-def rows(root: Path, seeds: Sequence[int], device: str = "cpu") -> list[Line]:
+def rows(root: Path, seeds: Sequence[int]) -> list[Line]:
     return [
         {
             **{name: part for name, part in claim._asdict().items() if name != "conditions"},
@@ -74,7 +74,7 @@ def rows(root: Path, seeds: Sequence[int], device: str = "cpu") -> list[Line]:
             "condition": condition.name,
             "steps": condition.steps,
             "restarts": condition.restarts,
-            "trials": scored(root, claim, condition, seeds, device),
+            "trials": scored(root, claim, condition, seeds, "cpu"),
         }
         for claim in CLAIMS
         for condition in claim.conditions

@@ -151,9 +151,10 @@ def _measure(path: Path, recipe: str, file: Path) -> None:
 
 def _measured(file: Path, path: Path) -> Line | None:
     """What was measured of this very trial."""
-    content: Line = json.loads(file.read_text()) if file.exists() else {"result": None, "line": None}
-    same = content["result"] == store.digest((path / "result.json").read_bytes())
-    return content["line"] if same else None
+    if not file.exists():
+        return None
+    content: dict[str, Any] = json.loads(file.read_text())
+    return content["line"] if content["result"] == store.digest((path / "result.json").read_bytes()) else None
 
 
 HEADER = (
@@ -197,21 +198,21 @@ def lines(rows: Sequence[Line]) -> list[list[str]]:
 
 
 def _line(key: Key, kinds: dict[str, Line]) -> list[str]:
-    row = kinds["solve"]
+    row, trials_of = kinds["solve"], {kind: row["trials"] for kind, row in kinds.items()}
     solved, stacks, machines = (f"{count} of {of}" for count, of in counts(row).values())
     number = row["paper_row"]
     return [
         key.task.replace("_", " "),
         names.network(key.controller, buffered=key.buffered),
         f"{table1.paper_rows()[number - 1]['test_median']:.1f}" if number else "",
-        _median(kinds.get("paper")),
-        _median(kinds.get("restarts")),
-        _median(row),
+        median_of(trials_of.get("paper")),
+        median_of(trials_of.get("restarts")),
+        median_of(row["trials"]),
         solved,
-        _median(row, "test_10x"),
-        _median(row, "test_50x"),
-        _median(row, "test_10x_deep"),
-        _median(kinds.get("alone")),
+        median_of(row["trials"], "test_10x"),
+        median_of(row["trials"], "test_50x"),
+        median_of(row["trials"], "test_10x_deep"),
+        median_of(trials_of.get("alone")),
         stacks,
         machines,
     ]
@@ -222,8 +223,9 @@ def same_machine(trial: Line) -> bool:
     return bool(trial["machine"] == "equal")
 
 
-def _median(row: Line | None, what: str = "test") -> str:
-    return f"{100 * median(trial[what] for trial in row['trials']):.1f}" if row else ""
+def median_of(trials: Sequence[Line] | None, what: str = "test") -> str:
+    """In percent; nothing without trials."""
+    return f"{100 * median(trial[what] for trial in trials):.1f}" if trials else ""
 
 
 def legend(trials: int) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from softstack.lab.explain import solved as report
 from softstack.lab.explain.solved import TITLE, Key
-from softstack.lab.reports import dots, names, row_page, sheet
+from softstack.lab.reports import dots, names, row_page, sheet, writing
 from softstack.lab.reports.table1 import paper_rows
 from softstack.lab.reports.table_page import EXPERIMENTS
 from softstack.lab.reports.writing import Line
@@ -71,5 +71,5 @@ def write(out: Path, plan: Sequence[Row], rows: Sequence[Line], meta: Line) -> N
     store.write(out / "solved.html", page(rows, meta))
     conditions = [row.condition for row in plan if row.recipe == "solve" and row.condition.memory == "stack"]
     for condition, key in zip(conditions, report.networks(rows), strict=True):
-        runs = [store.load(store.place(out, condition, seed)) for seed in meta["seeds"]]
+        runs = writing.runs_of(out, condition, meta["seeds"])
         store.write(out / link(key), row_page.page(runs, None, "solved.html", TITLE))

@@ -43,7 +43,7 @@ def rows(runs: Path, seeds: Sequence[int], names: Sequence[str]) -> Iterator[tup
         compilation, trial = compile_task(*find(name))
         yield _row(compilation.network, trial.condition, 0, "compiled")
         for condition in conditions([name]):
-            trials = writing.ranked(store.load(store.place(runs, condition, seed)) for seed in seeds)
+            trials = writing.ranked(writing.runs_of(runs, condition, seeds))
             for kind, run in (("best", trials[-1]), ("median", trials[len(trials) // 2])):
                 label = f"{condition.controller}, {kind} trial"
                 yield _row(store.network(run), run.condition, run.seed, label)

@@ -62,7 +62,7 @@ def on_common_strings(
     task = tasks.find(condition.task)
     rng = np.random.default_rng(10**6)
     data = encoded(condition, [task.example(word) for word in task.sample(rng, strings, "test")], "test")
-    networks = [store.network(store.load(store.place(root, condition, seed))) for seed in seeds]
+    networks = [store.network(run) for run in writing.runs_of(root, condition, seeds)]
     right = np.empty((len(data.mask), len(seeds)))
     for first in range(0, len(seeds), TOGETHER):
         group = networks[first : first + TOGETHER]

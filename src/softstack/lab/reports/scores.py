@@ -14,7 +14,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from softstack.lab import tasks
-from softstack.lab.reports.writing import Line, measured
+from softstack.lab.reports.writing import Line, measured, runs_of
 from softstack.lab.runs import store
 from softstack.lab.tasks import Task
 from softstack.lab.tasks.data import Dataset, Example
@@ -71,7 +71,7 @@ def scores(network: Network, parameters: Parameters, condition: Condition, data:
 
 def trials(root: Path, condition: Condition, seeds: Sequence[int], device: str = "cpu") -> list[Line]:
     """The trials of a cell with their scores, which are kept under `root`."""
-    runs = [store.load(store.place(root, condition, seed)) for seed in seeds]
+    runs = runs_of(root, condition, seeds)
     file = root / "measured" / f"{condition.name}.json"
     return measured(file, runs, lambda: _scored(condition, runs, device))
 

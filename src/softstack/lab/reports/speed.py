@@ -237,10 +237,10 @@ def cases(full: bool, peer: Peer | None = None) -> Iterator[Timing]:
     yield from networks(24)
 
 
-def exponent(points: list[tuple[int, float]], start: int = 1024) -> float:
-    """The slope of log cost over log T of points (T, cost), from T = start on."""
-    x, y = (np.log([point[k] for point in points if point[0] >= start]) for k in (0, 1))
-    return float(np.polyfit(x, y, 1)[0])
+def exponent(points: list[tuple[int, float]]) -> float:
+    """The slope of log cost over log T of points (T, cost), from T = 1024 on."""
+    T, cost = np.log([point for point in points if point[0] >= 1024]).T
+    return float(np.polyfit(T, cost, 1)[0])
 
 
 def of_time(timings: list[Timing], case: str) -> float:

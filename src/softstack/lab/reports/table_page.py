@@ -64,7 +64,7 @@ def page(rows: Sequence[Row], meta: Row, *, links: bool = False) -> str:
     numbers = sheet.table(
         report.legend(meta),
         [report.HEADER[k] for k in order],
-        [[line[k].strip("*") for k in order] for line in lines],
-        [{"": "corrected", "yes": "agrees"}.get(line[-1], "differs") for line in lines],
+        [[line[k] for k in order] for line in lines],
+        [{"": "corrected", "yes": "agrees", "no": "differs"}[line[-1]] for line in lines],
     )
     return sheet.page("Table 1, reproduced", lead, groups(rows, links=links), numbers, report.stamp(meta))

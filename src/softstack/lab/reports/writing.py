@@ -86,6 +86,11 @@ def measured(file: Path, runs: Sequence[store.Run], measure: Callable[[], list[L
     return lines
 
 
+def runs_of(root: Path, condition: Condition, seeds: Sequence[int]) -> list[store.Run]:
+    """The trials of a condition under `root`."""
+    return [store.load(store.place(root, condition, seed)) for seed in seeds]
+
+
 def ranked(runs: Iterable[store.Run]) -> list[store.Run]:
     """In the order of their dev accuracy, the worst first."""
     return sorted(runs, key=lambda run: (run.result["dev"], run.result["test"]))
