@@ -113,17 +113,18 @@ def _entry(entry: Entry, names: Sequence[str], least: float) -> str:
     chips = "".join(f'<span class="chip {kind}">{html.escape(text)}</span>' for kind, text in entry.verdicts)
     columns = "".join(
         f'<div class="lanes"><b class="column">{html.escape(column)}</b>'
-        + "".join(
-            f'<div class="lane">{f"<span>{html.escape(lane.name)}</span>" if lane.name else ""}'
-            f"{axis(lane, column, least)}</div>"
-            for lane in lanes
-        )
+        + "".join(_lane(lane, column, least) for lane in lanes)
         + f'<div class="below" aria-hidden="true">{_ticks(least)}</div></div>'
         for column, lanes in zip(names, entry.columns, strict=True)
     )
     detail = f"<small>{html.escape(entry.detail)}</small>" if entry.detail else ""
     who = f'<div class="who">{title}{detail}<span class="chips">{chips}</span></div>'
     return f'<div class="entry">{who}{columns}</div>'
+
+
+def _lane(lane: Lane, column: str, least: float) -> str:
+    name = f"<span>{html.escape(lane.name)}</span>" if lane.name else ""
+    return f'<div class="lane">{name}{axis(lane, column, least)}</div>'
 
 
 def axis(lane: Lane, what: str, least: float) -> str:

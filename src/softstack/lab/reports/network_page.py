@@ -32,9 +32,9 @@ def page(
     """The page of some trained networks, the first two side by side, each with a note if there are any."""
     if not runs:
         raise BadInput("no run directory is given: name one, as `softstack train` prints it")
-    of_runs = [tasks.find(run.condition.task) for run in runs]
-    first = of_runs[0]
-    inputs = [symbols if symbols and t.inputs == first.inputs else _first_input(t) for t in of_runs]
+    tasks_of_runs = [tasks.find(run.condition.task) for run in runs]
+    first = tasks_of_runs[0]
+    inputs = [symbols if symbols and t.inputs == first.inputs else _first_input(t) for t in tasks_of_runs]
     data, scripts = contents(runs, inputs, notes or [""] * len(runs))
     return viewer.page(data, names.task(first.name), stamp=stamp(), before=before, kinds=scripts)
 
