@@ -173,7 +173,7 @@ def test_a_swap_by_hand():
         graft = Graft(0, 4, 1, 4 if kind != "height" else 2)
         items = grafted(kind, Stack(2), piles, graft)
         edit = ablation.by_step(swaps._refilled([graft], [items], Stack(2)))
-        [output] = swaps._told(network, condition, strings, [graft], edit, room=len(items.s))
+        [output] = swaps._answers(network, condition, strings, [graft], edit, room=len(items.s))
         said[kind] = "".join(output[4:])
     assert said["whole"] == "0011"  # that of 1100
     assert said["contents"] == "1011"  # its own top, and beneath it 110

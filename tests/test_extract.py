@@ -25,7 +25,7 @@ from softstack.lab import tasks
 from softstack.lab.explain import extract as extraction
 from softstack.lab.explain.compiled import compile_task
 from softstack.lab.explain.extract import extract
-from softstack.lab.explain.fidelity import Score, Share, compared, measured, outputs, said_by
+from softstack.lab.explain.fidelity import Score, Share, compared, measured, output_of, outputs
 from softstack.lab.reports.gallery import EXHIBITS
 from softstack.lab.runs import store
 from softstack.lab.tasks.data import Example
@@ -110,7 +110,7 @@ def test_a_machine_that_writes_where_the_network_is_silent_explains_nothing():
     scores, counterexample = measured(made.network, trial.condition, chatty, rng, 50, False)
     assert all(s.fidelity.value < 0.05 for s in scores)
     word, position, ours, theirs = counterexample
-    assert (said_by(chatty, word)[position], "".join(said_by(pdt, word))[position : position + 1]) == (
+    assert (output_of(chatty, word)[position], "".join(output_of(pdt, word))[position : position + 1]) == (
         ours,
         theirs,
     )
@@ -270,8 +270,8 @@ def test_a_machine_in_parts_does_what_its_pile_of_parts_does(parts, seed):
     for word in product("ab", repeat=7):
         output = piled(table, word, parts)
         assert output is not None
-        assert said_by(pdt, word) == output
-        assert said_by(small, word) == output
+        assert output_of(pdt, word) == output
+        assert output_of(small, word) == output
 
 
 def test_a_machine_in_parts_has_a_bound():

@@ -76,7 +76,7 @@ def test_rows_lead_to_their_pages(tmp_path):
     rows = report.table(tmp_path, [7], seeds)
     meta = {**store.provenance("cpu"), "trained": 0, "cores": 1, "seeds": list(seeds), "seconds": 1.0}
     name = report.write(tmp_path, rows, meta)
-    table_page.write(tmp_path, name, rows, meta)
+    store.write(tmp_path / f"{name}.html", table_page.page(rows, meta, links=True))
     row_page.write(tmp_path, rows, f"{name}.html")
     links = re.findall(r'<a href="([\w.-]+)">', (tmp_path / "rows.html").read_text())
     assert links == ["row-7.html", "row-7-corrected.html"]

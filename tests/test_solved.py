@@ -289,7 +289,9 @@ def test_what_was_measured_is_kept_and_made_again_for_another_trial(report, monk
     monkeypatch.setattr(solved, "_measure", None)
     assert solved.rows(out, rows, [0, 1], processes=1) == lines  # nothing is measured again
     path = store.place(out, rows[0].condition, 0)
-    assert solved._known(out / "measured" / f"{path.parent.name}-seed-0.json", path.parent / "seed-1") is None
+    assert (
+        solved._measured(out / "measured" / f"{path.parent.name}-seed-0.json", path.parent / "seed-1") is None
+    )
 
 
 @pytest.mark.parametrize("name", ["parenthesis", "formula", "agreement", "reversal"])

@@ -336,13 +336,13 @@ def claimed(metric, value, scores, losses, rounded=False):
 
 def test_the_trial_of_the_lowest_dev_loss_counts():
     share = claimed("strings", 1.0, [1.0, 0.5, None], [0.2, 0.1, math.nan])
-    assert published.chosen(share) == 0.5 and not published.reaches(share, 0.5)
+    assert published.score_of_best(share) == 0.5 and not published.reaches(share, 0.5)
     assert published.lines([share])[0][2:6] == ["LSTM, stack", "50.0 %", "50.0 %", "1 of 3"]
     nats = claimed("nats", 0.05, [0.01, 0.3, None], [0.1, 0.2, 0.3])
     assert not METRICS["nats"].is_share
     assert published.lines([nats])[0][3:6] == ["0.010 nats, reached", "0.300 nats", "1 of 3"]
     rounded = claimed("strings", 1.0, [0.0], [0.1], rounded=True)
-    assert published.chosen(rounded) == 1.0
+    assert published.score_of_best(rounded) == 1.0
     said = published.verdict([share, nats, rounded])
     assert "reaches 2 of 2 figures that other papers report" in said  # `share` and `rounded` are one
     assert published.verdict([share]).endswith("Not reached: A 2015, strings 1.0.")

@@ -34,27 +34,26 @@ def bench(
     out
         where the files go
     """
-    other = benchmarks.Peer.at(peer, peer_stack) if peer else None
+    their_stack = benchmarks.Peer.at(peer, peer_stack) if peer else None
     out.mkdir(parents=True, exist_ok=True)
-    timings: list[benchmarks.Timing] = []
     errors = Console(stderr=True)
     with errors.status("timing") if errors.is_terminal else nullcontext():
         memory = list(benchmarks.memory())
-        timings.extend(benchmarks.cases(full, other))
-    own = {(t.case, t.T): t.seconds for t in timings if t.implementation == "fused"}
-    ratios = [f"{t.seconds / own[t.case, t.T]:,.1f}" for t in timings]
-    lines = [(t.case, str(t.T), t.implementation, f"{1e3 * t.seconds:.3f}") for t in timings]
-    header = ("case", "T", "implementation", "ms", "times fused")
-    print_table(header, [(*line, ratio) for line, ratio in zip(lines, ratios, strict=True)])
+        timings = list(benchmarks.cases(full, their_stack))
+    fused = {(t.case, t.T): t.seconds for t in timings if t.implementation == "fused"}
+    lines = []
+    for case, T, implementation, seconds in timings:
+        ratio = seconds / fused[case, T]
+        lines.append((case, str(T), implementation, f"{1e3 * seconds:.3f}", f"{ratio:,.1f}"))
+    print_table(("case", "T", "implementation", "ms", "times fused"), lines)
     scans = ("scan, B=10, m=2", "scan, B=32, m=32")
     slopes = {case: round(benchmarks.of_time(timings, case), 3) for case in scans}
     for case, slope in slopes.items():
         print(f"{case}: fused time grows with T to the power of {slope}, from T = 1024 to 65536")
     *growing, long = memory
     slope = round(benchmarks.exponent([(use.T, use.megabytes) for use in growing]), 3)
-    print(
-        f"{growing[0].case}: memory grows with T to the power of {slope}, to {growing[-1].megabytes:.0f} MB"
-    )
+    end = f"to {growing[-1].megabytes:.0f} MB"
+    print(f"{growing[0].case}: memory grows with T to the power of {slope}, {end}")
     print(f"{long.case}, T={long.T}: {long.megabytes:.0f} MB")
     result = {
         **store.provenance("cpu"),

@@ -8,7 +8,7 @@ from softstack.lab.cli.options import EngineName, RunDir, Trials, all_opened, at
 from softstack.lab.cli.screen import say
 from softstack.lab.reports import curves, names, trace_page
 from softstack.lab.reports import figures as drawing
-from softstack.lab.reports.writing import ranked
+from softstack.lab.reports.writing import ranked, runs_of
 from softstack.lab.runs import store
 from softstack.lab.sweeps.jobs import train_missing
 from softstack.words import counted
@@ -27,23 +27,22 @@ def trace(run_dir: RunDir, symbols: str, /, *, out: Path = Path("trace.png")) ->
         FILE.png, .svg, .html (the figure and its steps in a table) or .json (all that the network did)
     """
     writable(out, ".png", ".svg", ".html", ".json")
-    run = opened(run_dir)
-    network = store.network(run)
-    seen = drawing.observe(network, run.condition, symbols.split())
-    title = names.trial(run)
+    trial = opened(run_dir)
+    network, title = store.network(trial), names.trial(trial)
+    run = drawing.observe(network, trial.condition, symbols.split())
     if out.suffix == ".json":
-        store.write(out, json.dumps(drawing.as_json(seen)))
+        store.write(out, json.dumps(drawing.as_json(run)))
     elif out.suffix == ".html":
-        store.write(out, trace_page.page(network, run.condition, seen, title))
+        store.write(out, trace_page.page(network, trial.condition, run, title))
     else:
-        figure = drawing.draw(network, run.condition, seen, title)
+        figure = drawing.draw(network, trial.condition, run, title)
         store.write(out, drawing.rendered(figure, out.suffix[1:]))
-    if seen.note:
-        say(seen.note[0].lower() + seen.note[1:])
-    print(f"input      {' '.join(seen.example.input)}")
-    print(f"predicted  {' '.join(seen.predicted)}")
-    if seen.known:
-        print(f"target     {' '.join(t or '_' for t in seen.example.target)}")
+    if run.note:
+        say(run.note[0].lower() + run.note[1:])
+    print(f"input      {' '.join(run.example.input)}")
+    print(f"predicted  {' '.join(run.predicted)}")
+    if run.known:
+        print(f"target     {' '.join(t or '_' for t in run.example.target)}")
     print(f"Written: {out}")
 
 
@@ -69,16 +68,13 @@ def figures(
     seeds = range(at_least_one("--trials", trials))
     train_missing(runs, [shown.condition for shown in drawing.FIGURES], seeds, engine, say=say)
     for shown in drawing.FIGURES:
-        all_runs = [store.load(store.place(runs, shown.condition, seed)) for seed in seeds]
-        shown_run = ranked(all_runs)[trials // 2]
-        network = store.network(shown_run)
-        seen = drawing.observe(network, shown.condition, shown.symbols)
-        figure = drawing.draw(network, shown.condition, seen, shown.title)
+        middle = ranked(runs_of(runs, shown.condition, seeds))[trials // 2]
+        network = store.network(middle)
+        run = drawing.observe(network, shown.condition, shown.symbols)
+        figure = drawing.draw(network, shown.condition, run, shown.title)
         for kind in ("png", "svg"):
             store.write(out / f"{shown.name}.{kind}", drawing.rendered(figure, kind))
-        print(
-            f"{out / shown.name}.png  {shown.title}: seed {shown_run.seed}, dev {shown_run.result['dev']:.1%}"
-        )
+        print(f"{out / shown.name}.png  {shown.title}: seed {middle.seed}, dev {middle.result['dev']:.1%}")
 
 
 def plot(*run_dirs: Path, out: Path = Path("curves.png")) -> None:

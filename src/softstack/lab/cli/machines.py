@@ -7,6 +7,7 @@ from softstack.lab.cli.options import Whole, writable
 from softstack.lab.cli.screen import say
 from softstack.lab.explain import compiled as machines
 from softstack.lab.runs import store
+from softstack.lab.tasks import sources
 from softstack.words import counted
 
 
@@ -51,9 +52,12 @@ def compile(
     out
         where run directories go
     """
-    transducer, own_task, note = machines.speaking(*machines.find(machine))
+    machine_in_file, own_task = machines.find(machine)
+    transducer, note = sources.speaking(machine_in_file)
     if note:
         say(note)
+    if own_task == str(machine_in_file):
+        own_task = str(transducer)
     compilation, trial = machines.compile_task(
         transducer,
         task or own_task,

@@ -46,16 +46,16 @@ def solve(
     kinds = list(dict.fromkeys(row.condition.controller for row in every))
     tasks = chosen("task of the paper", names, list(dict.fromkeys(row.condition.task for row in every)))
     cores = chosen("controller", controllers or None, kinds)
-    wanted = [row for row in every if row.condition.task in tasks and row.condition.controller in cores]
-    if not wanted:
+    plan = [row for row in every if row.condition.task in tasks and row.condition.controller in cores]
+    if not plan:
         raise unknown("network", f"{', '.join(controllers or [])} on {', '.join(names or [])}", kinds)
     seeds = range(at_least_one("--trials", trials))
-    conditions = [row.condition for row in wanted]
+    conditions = [row.condition for row in plan]
     trained = train_missing(out, conditions, seeds, engine, "solved", say=say)
-    rows = solved.rows(out, wanted, seeds, processes=os.cpu_count() or 1)
+    rows = solved.rows(out, plan, seeds, processes=os.cpu_count() or 1)
     meta = writing.meta(out, conditions, seeds, trained, began, writing.former(out))
     solved.write(out, rows, meta)
-    solved_page.write(out, wanted, rows, meta)
+    solved_page.write(out, plan, rows, meta)
     print_table(solved.HEADER, solved.lines(rows))
     print(solved.verdict(rows))
     print(f"Report: {out / 'solved.html'}, and .md and .json beside it")

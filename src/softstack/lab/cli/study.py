@@ -30,13 +30,13 @@ def study(names: Names = None, /, *, processes: Whole = 0, out: Path = Path("run
     out
         where the files go
     """
-    wanted = chosen("task of the study", names, recipes.HARD)
+    tasks = chosen("task of the study", names, recipes.HARD)
     file, count = out / "study.jsonl", at_least_one("--processes", processes or os.cpu_count() or 1)
-    for name in cells.run(file, cells.cells(wanted), count):
+    for name in cells.run(file, cells.cells(tasks), count):
         print(f"trained: {name}", flush=True)
-    lines = [line for line in cells.read(file) if line["condition"]["task"] in wanted]
+    lines = [line for line in cells.read(file) if line["condition"]["task"] in tasks]
     store.write(out / "study.png", study_figures.success(lines))
-    moments = [line for task in wanted for line in mechanism.along(task)]
+    moments = [line for task in tasks for line in mechanism.along(task)]
     store.write_json(out / "mechanism.json", moments)
     store.write(out / "mechanism.png", study_figures.needs(moments))
     where = store.provenance("cuda" if torch.cuda.is_available() else "cpu")

@@ -11,6 +11,7 @@ from softstack.lab.cli.screen import print_table, say
 from softstack.lab.explain import published as figures
 from softstack.lab.reports import suite as report
 from softstack.lab.reports import suite_page, writing
+from softstack.lab.runs import store
 from softstack.lab.sweeps.jobs import missing, train_missing
 from softstack.lab.training import suite as plan
 from softstack.lab.training.published import CLAIMS
@@ -93,13 +94,14 @@ def suite(
         networks = [condition for claim in CLAIMS for condition in claim.conditions]
         more = train_missing(out, networks, seeds, engine, "published", say=say, together=True)
         claims = figures.rows(out, seeds)
-        meta["published"] = writing.meta(out, networks, seeds, more, began, former.get("published"))
+        meta["published"] = writing.meta(out, networks, seeds, more, began, former.get("published", {}))
     report.write(out, rows, meta, figures.markdown(claims, meta["published"]) if claims else "")
-    suite_page.write(out, rows, meta, figures.section(claims, meta["published"]) if claims else "")
+    section = figures.section(claims, meta["published"]) if claims else ""
+    store.write(out / "suite.html", suite_page.page(rows, meta, section))
     print_table(report.HEADER, map(report.line, rows))
     print(report.verdict(rows))
     if claims:
-        figures.write(out, claims)
+        writing.write(out, {"published.json": writing.json_rows(claims)})
         print_table(figures.HEADER[:-1], [line[:-1] for line in figures.lines(claims)])
         print(figures.verdict(claims))
     print(f"Report: {out / 'suite.html'}, and .md and .json beside it")

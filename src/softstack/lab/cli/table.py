@@ -11,6 +11,7 @@ from softstack.lab.cli.options import EngineName, Names, Trials, at_least_one
 from softstack.lab.cli.screen import print_table, say
 from softstack.lab.reports import distributions, row_page, table_page, writing
 from softstack.lab.reports import table1 as report
+from softstack.lab.runs import store
 from softstack.lab.sweeps.jobs import train_missing
 from softstack.lab.training.conditions import TABLE_1, corrected
 
@@ -45,17 +46,17 @@ def table(
     reproduced = report.table(out, numbers, seeds)
     meta = writing.meta(out, conditions, seeds, trained, began, writing.former(out))
     name = report.write(out, reproduced, meta)
-    table_page.write(out, name, reproduced, meta)
+    store.write(out / f"{name}.html", table_page.page(reproduced, meta, links=True))
     row_page.write(out, reproduced, f"{name}.html")
     if len(seeds) >= distributions.ENOUGH:
         say("scoring every trial on strings that the trials of a row share")
         shared = [distributions.on_common_strings(out, TABLE_1[row["row"] - 1], seeds) for row in reproduced]
         rng = np.random.default_rng(0)
-        common = [own.on_sets(rng, TABLE_1[0].test_size) for own in shared]
+        common = [scores.on_sets(rng, TABLE_1[0].test_size) for scores in shared]
         listed = distributions.rows(reproduced, common)
         distributions.write(out, listed, meta)
         print(distributions.verdict(listed))
-    print_table(report.HEADER, [[cell.strip("*") for cell in cells] for cells in report.cells(reproduced)])
+    print_table(report.HEADER, report.cells(reproduced))
     print(report.verdict(reproduced))
     print(f"Report: {out / name}.html, and .md and .json beside it")
 
@@ -70,11 +71,11 @@ def _row_numbers(rows: Sequence[str] | None) -> list[int]:
         )
     numbers: list[int] = []
     for name in rows:
-        meant = [n for n, c in enumerate(TABLE_1, 1) if name in (str(n), c.task)]
-        if not meant:
+        matches = [n for n, c in enumerate(TABLE_1, 1) if name in (str(n), c.task)]
+        if not matches:
             names = ", ".join(dict.fromkeys(c.task for c in TABLE_1))
             raise BadInput(
                 f"--rows {name} is not in Table 1: give numbers from 1 to {len(TABLE_1)}, or {names}"
             )
-        numbers += meant
+        numbers += matches
     return sorted(set(numbers))

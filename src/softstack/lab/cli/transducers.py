@@ -36,14 +36,14 @@ def transducers(
         where the page goes; `--out docs` makes the page of the documentation
     """
     began = time.perf_counter()
-    wanted = chosen("task of the paper", names, transducer_table.TASKS)
+    tasks = chosen("task of the paper", names, transducer_table.TASKS)
     seeds = range(at_least_one("--trials", trials))
-    train_missing(runs, transducer_table.conditions(wanted), seeds, engine, say=say)
+    train_missing(runs, transducer_table.conditions(tasks), seeds, engine, say=say)
     rows: list[transducer_table.Row] = []
-    pictures: dict[str, str] = {}  # by what is drawn: the same machine is shown once
+    pictures: dict[str, str] = {}  # by drawing: the same machine is shown once
     (out / "transducers").mkdir(parents=True, exist_ok=True)
     print("  ".join(transducer_table.HEADER), flush=True)
-    for row, machine in transducer_table.rows(runs, seeds, wanted):
+    for row, machine in transducer_table.rows(runs, seeds, tasks):
         rows.append(row)
         print("  ".join(transducer_table.cells(row)), flush=True)
         name, svg = transducer_table.picture(row, machine) or ("", "")

@@ -18,11 +18,7 @@ from softstack.trace import Trace
 
 Network = StackRNN | BufferedStackRNN
 
-NOTHING = "nothing"
-READS = ("reads zeroed", "reads of others", "reads averaged")  # three ways to take information from reads
-STATE = "state zeroed"
-BENEATH = "all but the nearest hidden"
-WHOLE = "strengths rounded"
+NOTHING, STATE, WHOLE = "nothing", "state zeroed", "strengths rounded"  # edits that reports speak of
 
 
 def without_reads(state: State) -> State:
@@ -30,7 +26,7 @@ def without_reads(state: State) -> State:
 
 
 def others_reads(state: State) -> State:
-    """Each example is given what another one read."""
+    """Each example gets what another example read."""
     return state._replace(r=state.r.roll(1, 0))
 
 
@@ -43,13 +39,13 @@ def without_state(state: State) -> State:
 
 
 def by_step(change: Callable[[State, int], State]) -> Edit:
-    """A change of the state that is told before which step it is, from 0; for one run."""
-    steps = count()
-    return Edit(state=lambda state: change(state, next(steps)))
+    """A change of the state before each step, which depends on the step's number from 0. For one run only."""
+    numbers = count()
+    return Edit(state=lambda state: change(state, next(numbers)))
 
 
 def nearest_alone(memory: Memory) -> Edit | None:
-    """What the next read does not see is taken away; None for a memory that does not say what that is."""
+    """Hides all that the next read does not see; None for a memory that does not say what that is."""
     nearest = getattr(memory, "nearest", None)
     if nearest is None:
         return None
@@ -59,21 +55,20 @@ def nearest_alone(memory: Memory) -> Edit | None:
 def hardened(memory: Memory, thresholds: Mapping[str, float] | None = None) -> Edit:
     """Strengths made 0 or 1, and the likeliest of several actions made certain. A strength is 1 above its
     threshold, by default a half."""
-    levels = thresholds or {}
 
-    def harden(name: str, head: Head, part: Tensor) -> Tensor:
-        if isinstance(head, Strength) and name in levels:
-            return (part > levels[name]).to(part.dtype)
-        return head.hardened(part)
+    def harden(name: str, head: Head, values: Tensor) -> Tensor:
+        if thresholds and name in thresholds and isinstance(head, Strength):
+            return (values > thresholds[name]).to(values.dtype)
+        return head.hardened(values)
 
     return _on_strengths(memory, harden)
 
 
 def in_parts(memory: Memory, parts: int) -> Edit:
-    """Strengths made the nearest multiples of a part of 1: with 2, of a half."""
+    """Strengths rounded to multiples of 1/parts."""
 
-    def round_to_parts(name: str, head: Head, part: Tensor) -> Tensor:
-        return (parts * part).round() / parts if isinstance(head, Strength) else head.hardened(part)
+    def round_to_parts(name: str, head: Head, values: Tensor) -> Tensor:
+        return (parts * values).round() / parts if isinstance(head, Strength) else head.hardened(values)
 
     return _on_strengths(memory, round_to_parts)
 
@@ -81,10 +76,10 @@ def in_parts(memory: Memory, parts: int) -> Edit:
 def steeper(memory: Memory, factor: float) -> Edit:
     """Strengths as if their pre-activations were `factor` times as large."""
 
-    def steepen(name: str, head: Head, part: Tensor) -> Tensor:
+    def steepen(name: str, head: Head, values: Tensor) -> Tensor:
         if not isinstance(head, Strength):
-            return part
-        return torch.sigmoid(factor * torch.logit(part.double(), eps=1e-12)).to(part.dtype)
+            return values
+        return torch.sigmoid(factor * torch.logit(values.double(), eps=1e-12)).to(values.dtype)
 
     return _on_strengths(memory, steepen)
 
@@ -92,24 +87,26 @@ def steeper(memory: Memory, factor: float) -> Edit:
 def _on_strengths(memory: Memory, change: Callable[[str, Head, Tensor], Tensor]) -> Edit:
     heads: dict[str, Head] = dict(memory.heads)
 
-    def changed(actions: Actions) -> Actions:
-        parts = zip(heads.items(), actions.instructions, strict=True)
-        instructions = [change(name, head, part) for (name, head), part in parts]
-        buffers = {"i": actions.i, "o": actions.o}
-        i, o = (None if part is None else change(name, Strength(), part) for name, part in buffers.items())
+    def edit(actions: Actions) -> Actions:
+        pairs = zip(heads.items(), actions.instructions, strict=True)
+        instructions = [change(name, head, values) for (name, head), values in pairs]
+        i = None if actions.i is None else change("i", Strength(), actions.i)
+        o = None if actions.o is None else change("o", Strength(), actions.o)
         return actions._replace(instructions=type(actions.instructions)(*instructions), i=i, o=o)
 
-    return Edit(actions=changed)
+    return Edit(actions=edit)
 
 
 def edits(memory: Memory) -> dict[str, Edit]:
     """Every edit that makes sense for a memory."""
-    beneath = nearest_alone(memory)
+    nearest = nearest_alone(memory)
     return {
         NOTHING: Edit(),
-        **dict(zip(READS, map(Edit, (without_reads, others_reads, mean_reads)), strict=True)),
-        STATE: Edit(state=without_state),
-        **({} if beneath is None else {BENEATH: beneath}),
+        "reads zeroed": Edit(without_reads),
+        "reads of others": Edit(others_reads),
+        "reads averaged": Edit(mean_reads),
+        STATE: Edit(without_state),
+        **({} if nearest is None else {"all but the nearest hidden": nearest}),
         WHOLE: hardened(memory),
     }
 
@@ -118,7 +115,7 @@ class Ablated(NamedTuple):
     """A run under an edit."""
 
     y: Tensor  # (B, T, K); of a buffered network, read off its output buffer
-    trace: Trace  # of its steps; `trace.y` is what it put out before any buffer
+    trace: Trace  # `trace.y` is its output before any buffer
 
 
 @torch.no_grad()

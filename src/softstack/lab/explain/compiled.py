@@ -20,9 +20,9 @@ from softstack.lab.training.train import Trial
 
 
 def find(name: str) -> tuple[Transducer, str]:
-    """A machine by the name of its task, or from a file; and the task it is, which may be its own text."""
-    if name in tasks.TASKS and (known := tasks.machine_of(tasks.TASKS[name])) is not None:
-        return known, name
+    """A machine by the name of its task, or from a file; and its task, which may be the machine's text."""
+    if name in tasks.TASKS and (machine := tasks.machine_of(tasks.TASKS[name])) is not None:
+        return machine, name
     path = Path(name)
     if not path.is_file():
         if name in tasks.TASKS:
@@ -35,27 +35,21 @@ def find(name: str) -> tuple[Transducer, str]:
     return machine, str(machine)
 
 
-def speaking(machine: Transducer, task: str) -> tuple[Transducer, str, str]:
-    """A machine and its task as a network can be them, and a sentence where that is not the machine as it
-    is."""
-    told, sentence = sources.speaking(machine)
-    return told, str(told) if task == str(machine) else task, sentence
-
-
 def compile_task(machine: Transducer, task: str, **options: Any) -> tuple[Compiled, Trial]:
     """A network compiled from a machine over a task's alphabet, as a trial that took no epochs. The options
     are those of `formal.compiler.compiled`."""
     alphabet = tasks.find(task).alphabet
     compilation = compiled(machine, inputs=alphabet, outputs=alphabet, **options)
+    network = compilation.network
     condition = Condition(
         task,
-        compilation.network.cell.controller_name,
-        buffered=compilation.network.cell.buffered,
-        hidden_size=compilation.network.hidden_size,
-        memory_size=compilation.network.memory_size,
+        network.cell.controller_name,
+        buffered=network.cell.buffered,
+        hidden_size=network.hidden_size,
+        memory_size=network.memory_size,
         steps_per_symbol=max(1, compilation.steps(1)),
     )
-    weights = {name: p.detach().clone() for name, p in compilation.network.named_parameters()}
+    weights = {name: p.detach().clone() for name, p in network.named_parameters()}
     parameters = {name: p.unsqueeze(0) for name, p in weights.items()}
     scores = []
     for split in ("dev", "test"):
@@ -67,16 +61,17 @@ def compile_task(machine: Transducer, task: str, **options: Any) -> tuple[Compil
             except BadInput:
                 if size == 1:
                     raise
-        scores.append(accuracies(compilation.network, parameters, data, len(alphabet)).item())
-    return compilation, Trial(condition, 0, [], scores[0], scores[1], weights, 0.0, 0.0)
+        scores.append(accuracies(network, parameters, data, len(alphabet)).item())
+    dev, test = scores
+    return compilation, Trial(condition, 0, [], dev, test, weights, 0.0, 0.0)
 
 
 def save(root: Path, machine: Transducer, trial: Trial) -> Path:
     """The trial's run directory, with the machine's text beside the weights."""
     path = store.place(root, trial.condition, trial.seed)
     if store.finished(root, trial.condition, trial.seed):
-        there = safetensors.torch.load_file(path / "model.safetensors")
-        if any(not torch.equal(there[name], weight) for name, weight in trial.weights.items()):
+        weights = safetensors.torch.load_file(path / "model.safetensors")
+        if any(not torch.equal(weights[name], weight) for name, weight in trial.weights.items()):
             raise BadInput(f"{path} holds another network of the same sizes: give another --out")
     path = store.save(root, trial)
     store.write(path / "machine.pdt", f"{machine}\n")

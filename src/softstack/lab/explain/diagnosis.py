@@ -5,7 +5,7 @@ network's test set, which are about twice as long as those it was trained on, un
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from softstack.formal.running import looks
 from softstack.lab import tasks
 from softstack.lab.explain.ablation import NOTHING, STATE, WHOLE, Network, edits, run
 from softstack.lab.explain.swaps import COUNTER, EVERYTHING, IGNORED, Use, use
+from softstack.lab.reports.scores import stacked
 from softstack.lab.tasks.data import Dataset, Example, one_hot
 from softstack.lab.training.conditions import Condition
 from softstack.lab.training.draws import encoded, examples, stream
@@ -29,7 +30,7 @@ FACTORS = (1, 2, 4, 8, 16, 32)
 
 
 class Bin(NamedTuple):
-    """Accuracy over scored positions whose depth or distance lies between two numbers."""
+    """Accuracy over scored positions whose depth, or distance, lies between two numbers."""
 
     least: int
     most: int
@@ -48,10 +49,10 @@ class Diagnosis(NamedTuple):
     ablated: dict[str, float]  # accuracy under each edit
     agreement: dict[str, float]  # share of the network's answers that stay under each edit
     histogram: dict[str, list[int]]  # of each strength and action: counts in ten equal bins from 0 to 1
-    drift: list[float]  # after each step, the mean of how far strengths and choices were from whole, added up
-    lengths: list[tuple[int, float]]  # symbols, accuracy there
+    drift: list[float]  # mean distance of strengths and choices from whole, added up to each step
+    lengths: list[tuple[int, float]]  # symbols, and the accuracy on strings of so many
     use: Use  # the verdict in a word, `use.kind`, and what swaps did to the answers
-    falls_at: float | None  # the length at which accuracy falls below 99 %; None where nothing says so
+    falls_at: float | None  # the length at which accuracy falls below FALLS; None where nothing says so
     falls_by: str  # how that is known
     depth: list[Bin]
     distance: list[Bin]
@@ -85,130 +86,126 @@ def verdict_on(kind: str, memory: Memory) -> str:
 
 def diagnose(network: Network, condition: Condition, seed: int, strings: int = 200) -> Diagnosis:
     """The whole diagnosis, on so many strings of the test set."""
-    tested = examples(condition, seed, "test")[:strings]
-    data = encoded(condition, tested, "test")
-    task, memory = tasks.find(condition.task), network.cell.memory
-    x = one_hot(data.x, len(task.alphabet), network.cell.heads.weight)
+    test_set = examples(condition, seed, "test")[:strings]
+    data = encoded(condition, test_set, "test")
+    memory = network.cell.memory
+    x = one_hot(data.x, len(tasks.find(condition.task).alphabet), network.cell.heads.weight)
     runs = {name: run(network, x, edit) for name, edit in edits(memory).items()}
     answers = {name: ablated.y.argmax(-1) for name, ablated in runs.items()}  # (B, T)
-    scored = data.mask.sum()
-    ablated = {n: float(((a == data.y) & data.mask).sum() / scored) for n, a in answers.items()}
-    own = answers[NOTHING]
-    agreement = {n: float(((a == own) & data.mask).sum() / scored) for n, a in answers.items()}
-    plain = runs[NOTHING].trace
-    live = _live(plain, data, tested)
-    drift = _drift(plain, live)
-    measured = _by_length(network, condition, seed)
+    plain_answers, trace = answers[NOTHING], runs[NOTHING].trace
+
+    def share(hits: Tensor) -> float:
+        return float((hits & data.mask).sum() / data.mask.sum())
+
+    ablated = {name: share(y == data.y) for name, y in answers.items()}
+    agreement = {name: share(y == plain_answers) for name, y in answers.items()}
+    live = _live(trace, data, test_set)
+    drift = _drift(trace, live)
+    lengths = _by_length(network, condition, seed)
     steps = condition.steps_per_symbol if condition.buffered else 1
     per_symbol = steps * drift[-1] / len(drift) if drift else 0.0
-    used = use(network, condition, seed)
-    piled = isinstance(memory, Stack | Queue) and used.kind in (memory.name, COUNTER)
-    falls_at, falls_by = predict_fall(measured, per_symbol if piled else None)
-    right = ((own == data.y) & data.mask).tolist()
-    depth, distance = _by_look(condition.task, tested, right)
+    usage = use(network, condition, seed)
+    adds_up = isinstance(memory, Stack | Queue) and usage.kind in (memory.name, COUNTER)
+    falls_at, falls_by = predict_fall(lengths, per_symbol if adds_up else None)
+    depth, distance = _by_look(condition.task, test_set, (plain_answers == data.y).tolist())
     return Diagnosis(
         accuracy=ablated[NOTHING],
         ablated=ablated,
         agreement=agreement,
-        histogram=_histogram(plain, live, condition.buffered),
+        histogram=_histogram(trace, live, condition.buffered),
         drift=drift,
-        lengths=measured,
-        use=used,
+        lengths=lengths,
+        use=usage,
         falls_at=falls_at,
         falls_by=falls_by,
         depth=depth,
         distance=distance,
-        verdict=verdict_on(used.kind, memory),
-        sentence=sentence(used, ablated, agreement, memory),
+        verdict=verdict_on(usage.kind, memory),
+        sentence=sentence(usage, ablated, agreement, memory),
     )
 
 
-def sentence(used: Use, accuracy: dict[str, float], agreement: dict[str, float], memory: Memory) -> str:
+def sentence(usage: Use, accuracy: dict[str, float], agreement: dict[str, float], memory: Memory) -> str:
     """The verdict with the numbers behind it."""
     beneath = "behind the front" if memory.drawn == "line" else "beneath the top"
-    swapped = {
+    swaps = {
         "whole": "all that another run holds",
         EVERYTHING: "that and its state",
         "contents": f"another run's vectors {beneath}",
         "height": f"more or less {beneath}",
     }
-    told = [f"{e.share:.1%} with {swapped[name]}" for name, e in used.effects.items() if e.grafts]
-    changes = f" Of its next answers, these change: {', '.join(told)}." if told else ""
+    shares = [f"{e.share:.1%} with {swaps[name]}" for name, e in usage.effects.items() if e.grafts]
+    changes = f" Of its next answers, these change: {', '.join(shares)}." if shares else ""
     return (
-        f"Verdict: it {verdict_on(used.kind, memory)}. It is right {accuracy[NOTHING]:.1%} of the time."
+        f"Verdict: it {verdict_on(usage.kind, memory)}. It is right {accuracy[NOTHING]:.1%} of the time."
         f"{changes} With its state zeroed {agreement[STATE]:.1%} of its answers stay, and "
         f"{agreement[WHOLE]:.1%} with strengths rounded to 0 or 1."
     )
 
 
-def predict_fall(measured: Sequence[tuple[int, float]], per_symbol: float | None) -> tuple[float | None, str]:
-    """The length at which accuracy falls below FALLS, and how that is known.
+def predict_fall(lengths: Sequence[tuple[int, float]], per_symbol: float | None) -> tuple[float | None, str]:
+    """The length at which accuracy falls below FALLS, and how that is known. `lengths` has accuracies.
 
     Between two measured lengths it is interpolated on the logarithm of the length. Where every measured
-    length is fine, reads of a pile go wrong when strengths that are off by `per_symbol` at each symbol have
-    added up to 1/4: then the topmost unit of strength may be half another item (docs/compile.md). That is a
-    bound and not a law, and where a longer length was measured to be fine it is not given. With None, for a
-    memory that does not add strengths up, nothing is predicted.
+    length is fine, reads of a stack or queue go wrong when strengths that are off by `per_symbol` at each
+    symbol have added up to 1/4: then the topmost unit of strength may be half another item (docs/compile.md).
+    That is a bound and not a law, and it is not given where a longer length was measured to be fine. With
+    None, for a memory that does not add strengths up, nothing is predicted.
     """
-    before: tuple[int, float] | None = None
-    for length, accuracy in measured:
+    longest, best = 0, 0.0  # the last length that is fine, and its accuracy
+    for length, accuracy in lengths:
         if accuracy < FALLS:
-            if before is None:
+            if not longest:
                 return float(length), "measured: below 99 % at the shortest length"
-            (short, better), share = before, (before[1] - FALLS) / (before[1] - accuracy)
-            falls_at = short * (length / short) ** share
-            return falls_at, f"measured: {better:.1%} at {short}, {accuracy:.1%} at {length}"
-        before = (length, accuracy)
-    longest = before[0] if before else 0
+            falls_at = longest * (length / longest) ** ((best - FALLS) / (best - accuracy))
+            return falls_at, f"measured: {best:.1%} at {longest}, {accuracy:.1%} at {length}"
+        longest, best = length, accuracy
     fine = f"every measured length is fine, up to {longest} symbols"
     if per_symbol is None or per_symbol <= 0 or 0.25 / per_symbol <= longest:
         return None, fine
     return 0.25 / per_symbol, f"predicted: {fine}, and strengths are off by {per_symbol:.1e} at each symbol"
 
 
-def _live(plain: Trace, data: Dataset, tested: Sequence[Example]) -> Tensor:
+def _live(trace: Trace, data: Dataset, strings: Sequence[Example]) -> Tensor:
     """(B, steps): the steps of each string itself, without those of its padding."""
-    steps, T = plain.x.shape[1], data.x.shape[1]
+    steps, T = trace.x.shape[1], data.x.shape[1]
     per_symbol = max(1, steps // max(1, T))
-    ends = torch.tensor([len(example.input) for example in tested]) * per_symbol
+    ends = torch.tensor([len(example.input) for example in strings]) * per_symbol
     return torch.arange(steps) < ends.unsqueeze(1)
 
 
-def _drift(plain: Trace, live: Tensor) -> list[float]:
-    heads: dict[str, Head] = dict(plain.memory.heads)
-    off = torch.zeros_like(live, dtype=torch.float64)  # (B, steps)
-    for name, head in heads.items():
-        off += distance_from_whole(head, plain.instructions[name])
-    counts = live.sum(0).clamp(min=1)
-    mean = (off * live).sum(0) / counts
-    return mean[live.any(0)].cumsum(0).tolist()
+def _drift(trace: Trace, live: Tensor) -> list[float]:
+    distances = torch.zeros_like(live, dtype=torch.float64)  # (B, steps)
+    for name, head in trace.memory.heads.items():
+        distances += distance_from_whole(head, trace.instructions[name])
+    means = (distances * live).sum(0) / live.sum(0).clamp(min=1)
+    return means[live.any(0)].cumsum(0).tolist()
 
 
 def distance_from_whole(head: Head, values: Tensor) -> Tensor:
-    """How far each value (B, T, ...) of a head is from the nearest that is all or nothing, (B, T). Of a
-    choice it is the probability of all actions but the likeliest, of a vector 0."""
+    """(B, T): how far values (B, T, ...) of a head are from the nearest whole ones. Of a choice it is the
+    probability of all actions but the likeliest, of a vector 0."""
     off = (values - head.hardened(values)).abs().double()
     if isinstance(head, Choice):
-        off = off / 2  # what the likeliest action lacks is what the others have
+        off = off / 2  # what the likeliest action lacks, the others have
     return off.reshape(*values.shape[:2], -1).sum(-1)
 
 
-def _histogram(plain: Trace, live: Tensor, buffered: bool) -> dict[str, list[int]]:
+def _histogram(trace: Trace, live: Tensor, buffered: bool) -> dict[str, list[int]]:
     counts: dict[str, list[int]] = {}
-    for column in columns(plain.memory, buffered=buffered):
-        if column.kind not in ("strength", "choice"):
-            continue
-        values = said(plain)[column.name][live]  # (n, ...)
-        parts = values.float().cpu().reshape(len(values), -1).unbind(-1)
-        for label, part in zip(column.labels, parts, strict=True):
-            counts[f"{column.name} {label}".strip()] = torch.histc(part, 10, 0, 1).int().tolist()
+    for column in columns(trace.memory, buffered=buffered):
+        if column.kind in ("strength", "choice"):
+            values = said(trace)[column.name][live]  # (n, ...)
+            parts = values.float().cpu().reshape(len(values), -1).unbind(-1)
+            for label, part in zip(column.labels, parts, strict=True):
+                counts[f"{column.name} {label}".strip()] = torch.histc(part, 10, 0, 1).int().tolist()
     return counts
 
 
 def accuracy_at(network: Network, condition: Condition, strings: Sequence[Example]) -> float:
-    parameters = {name: p.detach().unsqueeze(0) for name, p in network.named_parameters()}
+    """The accuracy on strings of any length."""
     letters = len(tasks.find(condition.task).alphabet)
-    return accuracies(network, parameters, encoded(condition, strings).stacked(), letters).item()
+    return accuracies(network, stacked([network]), encoded(condition, strings).stacked(), letters).item()
 
 
 def _by_length(network: Network, condition: Condition, seed: int) -> list[tuple[int, float]]:
@@ -216,39 +213,35 @@ def _by_length(network: Network, condition: Condition, seed: int) -> list[tuple[
     base = task.length("train")
     rng = stream(seed, "test")
     longest = getattr(network.cell.memory, "longest", base * FACTORS[-1])
-    measured = []
+    lengths = []
     for factor in FACTORS:
         if factor * base > max(base, longest):
             break
         strings = tasks.of_length(task, rng, 50, factor * base)
         if strings:
-            measured.append((factor * base, accuracy_at(network, condition, strings)))
-    return measured
+            lengths.append((factor * base, accuracy_at(network, condition, strings)))
+    return lengths
 
 
 def _by_look(
-    task: str, strings: Sequence[Example], right: Sequence[Sequence[bool]]
+    task: str, strings: Sequence[Example], hits: Sequence[Sequence[bool]]
 ) -> tuple[list[Bin], list[Bin]]:
     """Accuracy by how deep the stack of the task's machine is where it writes the answer, and by how long ago
-    the symbol that it looks at was pushed. Nothing for a task without a machine, or one that is a machine:
-    that may write more or less than one symbol for each that it reads."""
+    the symbol that it looks at was pushed. Nothing for a task without a machine, or for one that is itself a
+    machine: that may write more or less than one symbol for each that it reads."""
     machine = tasks.machine_of(tasks.TASKS[task]) if task in tasks.TASKS else None
     if machine is None:
         return [], []
-    by_depth_and_distance: tuple[dict[int, list[bool]], dict[int, list[bool]]] = (
-        defaultdict(list),
-        defaultdict(list),
-    )
-    for example, verdicts in zip(strings, right, strict=True):
-        for j, look in enumerate(looks(machine, example.input)):
+    depths: dict[int, list[bool]] = defaultdict(list)  # hits by the bits of a depth
+    distances: dict[int, list[bool]] = defaultdict(list)
+    for example, hits_in_string in zip(strings, hits, strict=True):
+        for j, (depth, distance) in enumerate(looks(machine, example.input)):
             if example.target[j] is not None:
-                for measure, into in zip(look, by_depth_and_distance, strict=True):
-                    into[measure.bit_length()].append(verdicts[j])
-    depth, distance = (
-        [
-            Bin(2 ** (k - 1) if k else 0, 2**k - 1 if k else 0, sum(verdicts), len(verdicts))
-            for k, verdicts in sorted(into.items())
-        ]
-        for into in by_depth_and_distance
-    )
-    return depth, distance
+                depths[depth.bit_length()].append(hits_in_string[j])
+                distances[distance.bit_length()].append(hits_in_string[j])
+    return _bins(depths), _bins(distances)
+
+
+def _bins(hits: Mapping[int, Sequence[bool]]) -> list[Bin]:
+    """Hits by the number of bits of what is measured: 0, 1, 2 to 3, 4 to 7 and so on."""
+    return [Bin(2**bits // 2, 2**bits - 1, sum(h), len(h)) for bits, h in sorted(hits.items())]

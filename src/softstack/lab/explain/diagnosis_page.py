@@ -10,7 +10,7 @@ from softstack.words import counted
 
 
 class Line(NamedTuple):
-    """What was measured, and a share that is drawn as a bar; None where nothing could be measured."""
+    """A measure: its name, and a share that is drawn as a bar; None where there was nothing to measure."""
 
     name: str
     share: float | None
@@ -27,21 +27,17 @@ class Measured(NamedTuple):
 
 def tables(diagnosis: Diagnosis) -> list[Measured]:
     """All that was measured; without those tables that have nothing in them."""
-    taken = [Line(n, a, f"{diagnosis.agreement[n]:.1%}") for n, a in diagnosis.ablated.items()]
-    swapped = [
-        Line(n, e.share if e.grafts else None, f"{e.grafts:,}") for n, e in diagnosis.use.effects.items()
-    ]
+    ablations = [Line(n, a, f"{diagnosis.agreement[n]:.1%}") for n, a in diagnosis.ablated.items()]
+    effects = diagnosis.use.effects.items()
+    swaps = [Line(name, e.share if e.grafts else None, f"{e.grafts:,}") for name, e in effects]
     lengths = [Line(counted(n, "symbol"), a, "") for n, a in diagnosis.lengths]
+    depths, distances = _lines(diagnosis.depth), _lines(diagnosis.distance)
     every = [
-        Measured("With something taken away", ("taken away", "accuracy", "answers that stay"), taken),
-        Measured("With what another run held", ("swapped", "next answers that change", "swaps"), swapped),
+        Measured("With something taken away", ("taken away", "accuracy", "answers that stay"), ablations),
+        Measured("With what another run held", ("swapped", "next answers that change", "swaps"), swaps),
         Measured("By length", ("string of", "accuracy", ""), lengths),
-        Measured("By depth", ("height of the stack", "accuracy", "scored"), _lines(diagnosis.depth)),
-        Measured(
-            "By how long ago what decides was pushed",
-            ("symbols ago", "accuracy", "scored"),
-            _lines(diagnosis.distance),
-        ),
+        Measured("By depth", ("height of the stack", "accuracy", "scored"), depths),
+        Measured("By how long ago what decides was pushed", ("symbols ago", "accuracy", "scored"), distances),
     ]
     return [measured for measured in every if measured.lines]
 
@@ -53,12 +49,8 @@ def _lines(bins: Sequence[Bin]) -> list[Line]:
 def text(measured: Measured) -> str:
     """A table as lines of text, with headings."""
     rows = [list(measured.names), *([line.name, _percent(line), line.more] for line in measured.lines)]
-    first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
-    lines = []
-    for name, *cells in rows:
-        numbers = "".join(f"  {cell:>{width}}" for cell, width in zip(cells, others, strict=True))
-        lines.append(f"{name:{first}}{numbers}".rstrip())
-    return "\n".join(lines)
+    a, b, c = (max(map(len, column)) for column in zip(*rows, strict=True))  # widths
+    return "\n".join(f"{name:{a}}  {share:>{b}}  {more:>{c}}".rstrip() for name, share, more in rows)
 
 
 def page(diagnosis: Diagnosis, title: str) -> str:

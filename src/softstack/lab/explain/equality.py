@@ -12,25 +12,25 @@ from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
 from softstack.lab.explain.ablation import Network
 from softstack.lab.explain.extract import extract
-from softstack.lab.explain.fidelity import outputs, said_by
+from softstack.lab.explain.fidelity import output_of, outputs
 from softstack.lab.tasks.data import Example
 from softstack.lab.training.conditions import Condition
 
 
 class Party(NamedTuple):
-    """One of the two that are compared."""
+    """A machine or a network that is compared."""
 
     machine: Transducer | None
     network: Network | None = None
     condition: Condition | None = None
-    note: str = ""  # how the machine of a network was come by
+    note: str = ""  # how a network's machine was found
 
     def says(self, word: tuple[str, ...]) -> list[str]:
-        """All that is said to a word, by the network itself where there is one that knows its symbols."""
+        """The whole answer to a word, by the network itself where there is one that knows the symbols."""
         alphabet = () if self.condition is None else tasks.find(self.condition.task).alphabet
         if self.network is not None and self.condition is not None and set(word) <= set(alphabet):
             return outputs(self.network, self.condition, [Example(word, (None,) * len(word))])[0]
-        return [] if self.machine is None else said_by(self.machine, word)
+        return [] if self.machine is None else output_of(self.machine, word)
 
 
 def network_party(network: Network, condition: Condition, seed: int) -> Party:

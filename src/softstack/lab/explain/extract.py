@@ -2,8 +2,8 @@
 
 Strengths are made whole, or multiples of a half, a third or a quarter, so that the stack holds whole parts of
 vectors; vectors and controller states are put into groups; transitions are read off, merged and minimised
-(`formal`). Strings on which the machine differs from the network are returned to the table, until none is
-found among as many new ones as make it likely that there are few.
+(`formal`). Strings on which the machine differs from the network are added to what is read, until so many new
+ones agree that others are probably rare.
 """
 
 from collections.abc import Sequence
@@ -24,8 +24,8 @@ from softstack.lab.explain.fidelity import (
     Score,
     compared,
     measured,
+    output_of,
     outputs,
-    said_by,
     strings_of,
 )
 from softstack.lab.explain.observing import STAYS, Hardening, harden, observe
@@ -37,26 +37,24 @@ from softstack.lab.training.conditions import Condition
 from softstack.memory import NoMemory, Stack
 
 EXPLAINS = 0.99  # fidelity, at once and twice the length, of a machine that explains a network
-HARDLY = 0.005  # of the answers after swaps: so few change where a machine has no business with the stack
-EXACT = 1e-3  # how far off strengths are of a network that should be right at any length
-LONGEST = 200  # symbols of a word that is tried in a situation
-ROUNDS = 8  # in which counterexamples are returned to the table
-RETURNED = 60  # of them at once
+HARDLY = 0.005  # share of answers that swaps change, up to which a machine needs no stack
+EXACT = 1e-3  # distance of strengths from whole, below which a network should be right at any length
+LONGEST = 200  # symbols of a word that leads into a situation
+ROUNDS = 8  # in which counterexamples are added to what is read
+RETURNED = 60  # counterexamples of a round
 WORTH = 0.5  # fidelity of a machine that is worth refining
-ERROR, DOUBT = 0.01, 0.05  # few strings tell machine and network apart, and how likely that is wrong
+ERROR, DOUBT = 0.01, 0.05  # share of strings that may differ, and the chance that more do
 
 
 class Extraction(NamedTuple):
-    machine: Transducer | None
-    explained: bool  # whether the machine is small enough and says what the network says
-    hardening: Hardening | None  # how strengths were made whole; None where nothing was tried
-    consistent: float  # share of steps that did what was most often done at their key
-    agreed: (
-        int  # new strings on which the two were the same, all of those that were tried; 0 if they differed
-    )
-    scores: list[Score]
-    counterexample: Counterexample | None
     sentence: str
+    hardening: Hardening | None = None  # how strengths were made whole; None where nothing was tried
+    machine: Transducer | None = None
+    explained: bool = False  # whether the machine is small enough and says what the network says
+    consistent: float = 0.0  # share of steps that did what was most often done at their key
+    agreed: int = 0  # new strings of the last round, on all of which the two agreed; 0 if they differed
+    scores: Sequence[Score] = ()
+    counterexample: Counterexample | None = None
 
     def as_dict(self) -> dict[str, Any]:
         m, c, h = self.machine, self.counterexample, self.hardening
@@ -94,67 +92,66 @@ def extract(
     for name, size in (("states", states), ("symbols", symbols), ("strings", strings)):
         checks.positive(name, size)
     memory, cells = network.cell.memory, len(network.cells)
-    sentence = ""
     if cells > 1:
-        sentence = f"No PDT can be read off {cells} layers: each has a memory, and a PDT has one stack."
-    elif not isinstance(memory, Stack | NoMemory):
-        sentence = (
+        return Extraction(
+            f"No PDT can be read off {cells} layers: each has a memory, and a PDT has one stack."
+        )
+    if not isinstance(memory, Stack | NoMemory):
+        return Extraction(
             f"No PDT can be read off a network with the memory {memory.name!r}: a PDT has a stack, and only "
             "what a stack is told becomes its pushes and pops."
         )
-    if sentence:
-        return Extraction(None, False, None, 0.0, 0, [], None, sentence)
     task = tasks.find(condition.task)
     every_position |= condition.buffered and isinstance(task, Transduction)  # a machine says all of it
     rng = np.random.default_rng([seed, len(task.alphabet), strings])
-    sample = _strings(condition, rng, strings, every_position)
+    wild = condition.buffered and every_position  # outside the language too: there it can fall silent
+    sample = _strings(condition, rng, strings, wild)
     hardening = harden(network, condition, sample[:100], every_position)
     if hardening.stays.value < STAYS:
         sentence = (
             f"The network is too far from saturated to extract: made whole as well as may be, only "
             f"{hardening.stays} of its answers stay, where {STAYS:.0%} are needed. Its {hardening}."
         )
-        return Extraction(None, False, hardening, 0.0, 0, [], None, sentence)
-    swapped = use(network, condition, seed).effects
-    changed = [effect.share for name, effect in swapped.items() if name != EVERYTHING]
-    limits = Limits(states, symbols, max(changed, default=0.0) > HARDLY, every_position, hardening.parts)
-    seen: list[Seen] = []
-    held = _strings(condition, rng, strings // 2 + 1, every_position)
+        return Extraction(sentence, hardening)
+    effects = use(network, condition, seed).effects
+    changes = [effect.share for name, effect in effects.items() if name != EVERYTHING]
+    limits = Limits(states, symbols, max(changes, default=0.0) > HARDLY, every_position, hardening.parts)
+    runs: list[Seen] = []
+    held_out = _strings(condition, rng, strings // 2 + 1, wild)
     agreed = 0
     for repeat in range(ROUNDS):
-        seen += observe(network, condition, sample, every_position, hardening)
-        best, larger = best_candidate(seen, held, outputs(network, condition, held), limits, task.padding)
+        runs += observe(network, condition, sample, every_position, hardening)
+        answers = outputs(network, condition, held_out)
+        best, larger = best_candidate(runs, held_out, answers, limits, task.padding)
         choice = best or larger
         if choice is None or choice.agreement.strings.value < WORTH:
             break
-        fresh = _strings(condition, rng, enough(repeat), every_position)
-        drawn = len(fresh)
-        if _beyond(condition, every_position):
+        fresh = _strings(condition, rng, enough(repeat), wild)
+        count = len(fresh)
+        if wild:
             words = covering(choice.machine, rng)
             fresh += [Example(word, (None,) * len(word)) for word in words if len(word) <= LONGEST]
         if hardening.off < EXACT:
             fresh += strings_of(condition, rng, 50, 10)
-        told = outputs(network, condition, fresh)
         different = [
             example
-            for example, theirs in zip(fresh, told, strict=True)
-            if compared(said_by(choice.machine, example.input), theirs, example.target, every_position)[0]
+            for example, answer in zip(fresh, outputs(network, condition, fresh), strict=True)
+            if compared(output_of(choice.machine, example.input), answer, example.target, every_position)[0]
         ]
         if not different:
-            agreed = drawn
+            agreed = count
             break
         sample = different[:RETURNED]
-        if _beyond(condition, every_position):
+        if wild:
             sample += outside(condition.task, rng, sample)
-        held += sample
+        held_out += sample
     if best is None:
         reason = "no PDT could be read off it"
         if larger is not None:
-            reason = (
-                f"what could be read off has {larger.machine.size}: ask for more with --states or --symbols"
-            )
+            reason = f"what could be read off has {larger.machine.size}: "
+            reason += "ask for more with --states or --symbols"
         sentence = f"No PDT of at most {states} states and {symbols} stack symbols explains it: {reason}."
-        return Extraction(None, False, hardening, 0.0, 0, [], None, sentence)
+        return Extraction(sentence, hardening)
     pdt = best.machine
     scores, counterexample = measured(network, condition, pdt, rng, strings // 2 + 1, every_position)
     explained = all(s.fidelity.value >= EXPLAINS for s in scores if s.factor <= 2)
@@ -162,29 +159,24 @@ def extract(
     if explained and limits.parts > 1:
         parts = limits.parts
         sentence += f" Its strengths are multiples of 1/{parts}: it reads the {parts} nearest parts at once."
-    return Extraction(pdt, explained, hardening, best.consistent, agreed, scores, counterexample, sentence)
+    return Extraction(sentence, hardening, pdt, explained, best.consistent, agreed, scores, counterexample)
 
 
 def enough(repeat: int) -> int:
-    """Strings that must all agree for a machine to be probably right: if more than ERROR of such strings told
-    it and the network apart, this would happen with probability DOUBT at most, over all rounds."""
+    """Strings that must all agree for a machine to be probably right: if it differed from the network on more
+    than ERROR of such strings, this would happen with probability DOUBT at most, over all rounds."""
     return ceil((log(1 / DOUBT) + (repeat + 1) * log(2)) / ERROR)
 
 
-def _beyond(condition: Condition, every_position: bool) -> bool:
-    """Whether words outside the language are asked about: a buffered network can fall silent there."""
-    return condition.buffered and every_position
-
-
-def _strings(condition: Condition, rng: np.random.Generator, n: int, every_position: bool) -> list[Example]:
-    """Like those of training, deep ones, and words outside the language where those are asked about."""
+def _strings(condition: Condition, rng: np.random.Generator, n: int, wild: bool) -> list[Example]:
+    """Strings like those of training, deep ones, and with `wild` as many words outside the language."""
     deep = n // 4
     strings = like_training(condition.task, rng, n - deep) + probes(condition, rng, deep)
     order = rng.permutation(len(strings))
-    if not _beyond(condition, every_position):
+    if not wild:
         return [strings[k] for k in order]
-    wild = outside(condition.task, rng, strings)
-    return [example for k in order for example in (strings[k], wild[k])]
+    words = outside(condition.task, rng, strings)
+    return [example for k in order for example in (strings[k], words[k])]
 
 
 def _sentence(
@@ -195,8 +187,8 @@ def _sentence(
     limits: Limits,
     agreed: int,
 ) -> str:
-    def shares(listed: Sequence[Score]) -> str:
-        return "; ".join(f"{s.fidelity} of strings at {s.factor}x" for s in listed)
+    def shares(scores: Sequence[Score]) -> str:
+        return "; ".join(f"{s.fidelity} of strings at {s.factor}x" for s in scores)
 
     if explained:
         alike = [s for s in scores if s.fidelity.value >= EXPLAINS]

@@ -1,10 +1,8 @@
-"""What solved.json knows of trials that fail, and of those whose machine is not the task's: parts of
-docs/solved.md."""
+"""Parts of docs/solved.md: the trials of solved.json that fail, and those whose machine is not the task's."""
 
 from collections.abc import Mapping, Sequence
-from statistics import median
 
-from softstack.lab.explain.solved import same_machine
+from softstack.lab.explain.solved import median_of, same_machine
 from softstack.lab.reports import names, writing
 from softstack.lab.reports.writing import SOLVED, Line
 
@@ -12,42 +10,41 @@ Trainings = Mapping[str, Mapping[str, Sequence[Line]]]  # trials by condition an
 
 
 def failures(rows: Sequence[Line], trainings: Trainings) -> str:
-    """The trials of the recipe that do not solve their task, and whether their dev loss tells. A loss is set
-    beside the highest of those of the same network and training that do."""
-    lines, told = [], 0
+    """The trials of the recipe that do not solve their task, and whether their dev loss shows it: beside each
+    stands the highest loss among those of the same network and training that do."""
+    lines, higher = [], 0
     for row in solved_by_recipe(rows):
         for title, trials in trainings[row["condition"]].items():
             highest = max((t["dev_loss"] for t in trials if t["test"] >= SOLVED), default=float("nan"))
             for trial in trials:
                 if trial["test"] < SOLVED:
-                    told += trial["dev_loss"] > highest
+                    higher += trial["dev_loss"] > highest
                     numbers = f"{100 * trial['test']:.2f}", f"{trial['dev_loss']:.2e}", f"{highest:.2e}"
                     lines.append([*network(row), title, str(trial["seed"]), *numbers])
     count = sum(len(trials) for by_title in trainings.values() for trials in by_title.values())
     header = ("task", "network", "training", "seed", "test", "dev loss", "highest of those that solve it")
     return (
-        f"{writing.table(header, lines)}\n\n{len(lines)} of {count} trials fail. The dev loss of {told} of "
+        f"{writing.table(header, lines)}\n\n{len(lines)} of {count} trials fail. The dev loss of {higher} of "
         "them is higher than that of every trial of the same network and training that solves the task."
     )
 
 
 def machines(rows: Sequence[Line]) -> str:
-    """The solved trials whose machine is not the task's, by network, and how far they and others work."""
-    lines, others, lengths = [], [], set()
+    """The solved trials whose machine is not the task's, by network, and how both kinds do at 50x."""
+    lines, words, lengths = [], [], set()
     for row in solved_by_recipe(rows):
         wins = [trial for trial in row["trials"] if trial["test"] >= SOLVED]
-        equal, rest = ([t for t in wins if same_machine(t) == same] for same in (True, False))
+        equal, unequal = ([t for t in wins if same_machine(t) == same] for same in (True, False))
         lengths |= {trial["length"] for trial in equal}
-        others += [(network(row), trial) for trial in rest if "word" in trial]
-        if rest:
-            seeds = ", ".join(str(trial["seed"]) for trial in rest)
-            far = [
-                f"{100 * median(t['test_50x'] for t in part):.1f}" if part else "" for part in (rest, equal)
-            ]
-            lines.append([*network(row), seeds, str(sum(t["machine"] == "none" for t in rest)), *far])
+        name = ", ".join(network(row))
+        words += [f"{name}, seed {t['seed']} on `{t['word']}`" for t in unequal if "word" in t]
+        if unequal:
+            seeds = ", ".join(str(trial["seed"]) for trial in unequal)
+            none = sum(trial["machine"] == "none" for trial in unequal)
+            medians = (median_of(trials, "test_50x") for trials in (unequal, equal))
+            lines.append([*network(row), seeds, str(none), *medians])
     header = ("task", "network", "seeds", "no machine found", "50x", "50x, machine is the task's")
-    said = [f"{task}, {name}, seed {t['seed']} on `{t['word']}`" for (task, name), t in others]
-    differ = f" Machines that differ: {'; '.join(said)}." if said else ""
+    differ = f" Machines that differ: {'; '.join(words)}." if words else ""
     return (
         f"{writing.table(header, lines)}\n\nSolved trials, medians in percent. Machines were compared on "
         f"every string of up to {min(lengths)} to {max(lengths)} symbols, by task.{differ}"

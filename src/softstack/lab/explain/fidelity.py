@@ -3,8 +3,8 @@
 Strings are independent and the symbols of one string are not, so every interval is over strings.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Sequence
+from itertools import chain, zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,9 +61,9 @@ class Share(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """How often two say the same."""
+    """How often two outputs are the same."""
 
-    strings: Share  # their whole outputs are the same
+    strings: Share  # throughout
     symbols: Share
 
 
@@ -101,18 +101,19 @@ def inputs(
     return x, sizes
 
 
-def steps_of(network: Network, sizes: torch.Tensor) -> list[int]:
-    """That it makes on strings of these sizes (B,)."""
-    steps = network.steps if isinstance(network, BufferedStackRNN) else int
-    return [steps(size) for size in sizes.tolist()]
+def steps_of(network: Network, sizes: torch.Tensor) -> torch.Tensor:
+    """(B,): the steps that a network makes on strings of these sizes."""
+    if not isinstance(network, BufferedStackRNN):
+        return sizes
+    return torch.tensor([network.steps(size) for size in sizes.tolist()])
 
 
 @torch.no_grad()
 def outputs(
     network: Network, condition: Condition, strings: Sequence[Example], edit: Edit | None = None
 ) -> list[list[str]]:
-    """All that the network says to each string: a symbol for each symbol or, of a buffered network, as many
-    as its output buffer holds, however long the string is."""
+    """The network's whole answer to each string: a symbol for each symbol or, of a buffered network, as many
+    as its output buffer holds in the end."""
     x, sizes = inputs(network, condition, strings)
     y, state = network(x, lengths=sizes, edit=edit)
     return to_symbols(condition, y, state, sizes)
@@ -121,21 +122,22 @@ def outputs(
 def to_symbols(
     condition: Condition, y: torch.Tensor, state: AnyState | BufferedState, sizes: torch.Tensor
 ) -> list[list[str]]:
-    """What a network has said, y (B, n, K), in the state in which it ended."""
+    """Outputs y (B, n, K) as symbols, given the state in which the network ended."""
     alphabet = tasks.find(condition.task).alphabet
-    held = sizes
+    counts = sizes
     if isinstance(state, BufferedState):
-        held = state.output.s.sum(-1).round().int() - int(condition.discard_first)
-    scores = y.argmax(-1).tolist()
-    return [[alphabet[k] for k in row[: max(0, n)]] for row, n in zip(scores, held.tolist(), strict=True)]
+        counts = state.output.s.sum(-1).round().int() - int(condition.discard_first)
+    rows = zip(y.argmax(-1).tolist(), counts.tolist(), strict=True)
+    return [[alphabet[k] for k in row[: max(0, n)]] for row, n in rows]
 
 
-def said_by(pdt: Transducer, word: Sequence[str]) -> list[str]:
+def output_of(pdt: Transducer, word: Sequence[str]) -> list[str]:
+    """A machine's whole answer to a word."""
     return list(chain.from_iterable(transduced(pdt, word)))
 
 
 def compared(
-    said: Sequence[str], told: Sequence[str], target: Sequence[str | None], every_position: bool
+    output: Sequence[str], other: Sequence[str], target: Sequence[str | None], every_position: bool
 ) -> tuple[list[int], list[int]]:
     """Where two outputs differ, and the positions that were compared.
 
@@ -144,61 +146,44 @@ def compared(
     """
     different: list[int] = []
     positions: list[int] = []
-    for j in range(max(len(said), len(told), len(target))):
-        one_is_silent = (j < len(said)) != (j < len(told))
-        if every_position or one_is_silent or j >= len(target) or target[j] is not None:
+    for j, (ours, theirs, symbol) in enumerate(zip_longest(output, other, target)):
+        one_is_silent = (ours is None) != (theirs is None)
+        if every_position or one_is_silent or j >= len(target) or symbol is not None:
             positions.append(j)
-            if one_is_silent or (j < len(said) and said[j] != told[j]):
+            if ours != theirs:
                 different.append(j)
     return different, positions
 
 
 def agreement(
-    said: Sequence[Sequence[str]],
-    told: Sequence[Sequence[str]],
+    outputs: Sequence[Sequence[str]],
+    others: Sequence[Sequence[str]],
     strings: Sequence[Example],
     every_position: bool,
 ) -> Agreement:
     """How often two outputs to the same strings are the same."""
     whole = same = total = 0
-    for ours, theirs, example in zip(said, told, strings, strict=True):
-        different, positions = compared(ours, theirs, example.target, every_position)
+    for output, other, example in zip(outputs, others, strings, strict=True):
+        different, positions = compared(output, other, example.target, every_position)
         whole += not different
         same += len(positions) - len(different)
         total += len(positions)
     return Agreement(Share(whole, len(strings)), Share(same, total, len(strings)))
 
 
-def accuracy(said: Sequence[Sequence[str]], strings: Sequence[Example]) -> Share:
+def accuracy(outputs: Sequence[Sequence[str]], strings: Sequence[Example]) -> Share:
     """How many of the symbols that a task asks for are said."""
-    right = total = 0
-    for symbols, example in zip(said, strings, strict=True):
-        for j, target in enumerate(example.target):
-            if target is not None:
-                right += j < len(symbols) and symbols[j] == target
-                total += 1
-    return Share(right, total, len(strings))
-
-
-def differences(
-    said: Sequence[Sequence[str]],
-    told: Sequence[Sequence[str]],
-    strings: Sequence[Example],
-    condition: Condition,
-    every_position: bool,
-) -> Iterator[Counterexample]:
-    """The strings on which machine and network differ."""
-    for ours, theirs, example in zip(said, told, strings, strict=True):
-        places, _ = compared(ours, theirs, example.target, every_position)
-        if places:
-            j = places[0]
-            word = example.input if condition.buffered else example.input[: j + 1]
-            pair = (output[j] if j < len(output) else "" for output in (ours, theirs))
-            yield Counterexample(word, j, *pair)
+    pairs = [
+        (symbol, target)
+        for output, example in zip(outputs, strings, strict=True)
+        for symbol, target in zip_longest(output, example.target)
+        if target is not None
+    ]
+    return Share(sum(symbol == target for symbol, target in pairs), len(pairs), len(strings))
 
 
 def strings_of(condition: Condition, rng: np.random.Generator, n: int, factor: int) -> list[Example]:
-    """New strings of a task: as in training, as in testing, or longer, of which there may be none."""
+    """New strings of a task: like those of training, like those of the test, or longer, where it has such."""
     task = tasks.find(condition.task)
     if factor > 2:
         return tasks.of_length(task, rng, max(10, n // 5), factor * task.length("train"))
@@ -215,14 +200,20 @@ def measured(
 ) -> tuple[list[Score], Counterexample | None]:
     """Fidelity and accuracy on new strings of each length, and the shortest where the two differ."""
     scores: list[Score] = []
-    different: list[Counterexample] = []
+    counterexamples: list[Counterexample] = []
     for factor in FACTORS:
         strings = strings_of(condition, rng, n, factor)
         if not strings:
             continue
-        told = outputs(network, condition, strings)
-        said = [said_by(machine, example.input) for example in strings]
-        whole, symbols = agreement(said, told, strings, every_position)
-        scores.append(Score(factor, whole, symbols, accuracy(said, strings)))
-        different += differences(said, told, strings, condition, every_position)
-    return scores, min(different, key=lambda c: (len(c.symbols), c.position), default=None)
+        theirs = outputs(network, condition, strings)
+        ours = [output_of(machine, example.input) for example in strings]
+        whole, symbols = agreement(ours, theirs, strings, every_position)
+        scores.append(Score(factor, whole, symbols, accuracy(ours, strings)))
+        for example, our, their in zip(strings, ours, theirs, strict=True):
+            different, _ = compared(our, their, example.target, every_position)
+            if different:
+                j = different[0]
+                word = example.input if condition.buffered else example.input[: j + 1]
+                pair = ("".join(output[j : j + 1]) for output in (our, their))
+                counterexamples.append(Counterexample(word, j, *pair))
+    return scores, min(counterexamples, key=lambda c: (len(c.symbols), c.position), default=None)

@@ -1,4 +1,4 @@
-"""Where what one run holds can be put into another: runs, times and what changes there."""
+"""Where what one run holds can be put into another, and what that changes."""
 
 from typing import Any, NamedTuple
 
@@ -12,9 +12,9 @@ from softstack.cell import State
 from softstack.memory import MemoryState, Queue, Stack
 
 MOST = 200  # grafts of each kind
-DIFFERENT = 0.1  # how far apart two vectors, in some component, are different symbols
+DIFFERENT = 0.1  # vectors that differ by more, in some component, are different symbols
 ALIKE = 20  # pairs with the same top among 1,600 that show that tops can be the same
-LEVEL = 0.3  # how far apart two heights are the same
+LEVEL = 0.3  # heights that differ by less are the same
 KINDS = ("whole", "contents", "height")
 Places = tuple[NDArray[Any], NDArray[Any]]  # runs and times
 
@@ -32,8 +32,8 @@ class Past(NamedTuple):
     """What each run was like before each of its T steps."""
 
     states: list[State]
-    written: Tensor  # (B, T) symbols put out before the step
-    ends: list[int]  # (B,) steps of each run
+    outputs: Tensor  # (B, T) symbols put out before the step
+    live: Tensor  # (B, T) whether the step is of the run's string, and not of its padding
 
 
 class Piles(NamedTuple):
@@ -44,10 +44,8 @@ class Piles(NamedTuple):
     near: Tensor  # (B, T, N) what the next read sees
     height: Tensor  # (B, T)
     beneath: Tensor  # (B, T) height of what it does not see
-    uncovered: (
-        Tensor  # (B, T) how much of that is gone before the last step; -1 where none of it is ever seen
-    )
-    first_seen: Tensor  # (B, T) the step that first sees some of it
+    uncovered: Tensor  # (B, T) how much of that goes before the last step; -1 where no step sees any of it
+    first_sight: Tensor  # (B, T) the step that first sees some of it
     lowest: Tensor  # (B, T) the least height before any later step
 
 
@@ -62,13 +60,12 @@ def piles_of(memory: Stack | Queue, past: Past) -> Piles:
     old = sums[:, :, :T].transpose(1, 2)  # (B, T, T'): of what lay there at t, what is left at t'
     left = torch.minimum(old, beneath.unsqueeze(-1))  # of what lay beneath
     above = height.unsqueeze(1) if isinstance(memory, Stack) else old
-    later = torch.arange(T) > torch.arange(T).unsqueeze(1)
-    inside = torch.arange(T) < torch.tensor(past.ends).view(-1, 1, 1)
-    seen = later & inside & (above - left < 0.75)  # (B, T, T')
-    gone = (beneath.unsqueeze(-1) - left).masked_fill(~(later & inside), 0).amax(-1)
-    lowest = height.unsqueeze(1).expand(B, T, T).masked_fill(~(later & inside), torch.inf).amin(-1)
-    uncovered = torch.where(seen.any(-1), gone, -1.0)
-    return Piles(s, V, near, height, beneath, uncovered, seen.int().argmax(-1), lowest)
+    later = torch.ones(T, T, dtype=torch.bool).triu(1) & past.live.unsqueeze(1)  # (B, T, T')
+    sights = later & (above - left < 0.75)
+    gone = (beneath.unsqueeze(-1) - left).masked_fill(~later, 0).amax(-1)
+    lowest = height.unsqueeze(1).expand(B, T, T).masked_fill(~later, torch.inf).amin(-1)
+    uncovered = torch.where(sights.any(-1), gone, -1.0)
+    return Piles(s, V, near, height, beneath, uncovered, sights.int().argmax(-1), lowest)
 
 
 def since(kind: str, piles: Piles, graft: Graft) -> int:
@@ -78,69 +75,65 @@ def since(kind: str, piles: Piles, graft: Graft) -> int:
     if kind == "whole":
         return t
     if kind == "contents":
-        return int(piles.first_seen[a, t])
+        return int(piles.first_sight[a, t])
     later = torch.arange(piles.height.shape[1]) > t
-    return int((later & (piles.height[a] <= _end(piles, graft))).int().argmax())
+    return int((later & (piles.height[a] <= _end(piles, *graft))).int().argmax())
 
 
-def _end(piles: Piles, graft: Graft | tuple[Any, ...]) -> Tensor:
-    """The height of the run at which it, or the same run with as much beneath as the donor, has nothing."""
-    a, t, b, u = graft
-    return (piles.beneath[a, t] - piles.beneath[b, u]).clamp(min=0.5) + 0.25
+def _end(piles: Piles, run: Any, time: Any, donor: Any, donor_time: Any) -> Tensor:
+    """The height of a run at which it, or the same run with as much beneath as the donor, has nothing."""
+    return (piles.beneath[run, time] - piles.beneath[donor, donor_time]).clamp(min=0.5) + 0.25
 
 
-def grafts(
+def sample_grafts(
     kind: str, memory: Stack | Queue, piles: Piles, past: Past, rng: np.random.Generator
 ) -> list[Graft]:
     """Pairs of runs and times between which a graft of this kind changes something that will be seen."""
-    T = piles.height.shape[1]
-    live = torch.arange(T) < torch.tensor(past.ends).unsqueeze(1)
     covered = piles.height - piles.beneath > 0.75  # or what is grafted beneath the top would be the top
-    places = live if kind == "whole" else live & covered & (piles.uncovered >= 0)  # (B, T)
-    runs, times = (axis.numpy() for axis in places.nonzero(as_tuple=True))
-    donors, donor_times = (axis.numpy() for axis in live.nonzero(as_tuple=True))
+    places = past.live if kind == "whole" else past.live & covered & (piles.uncovered >= 0)  # (B, T)
+    runs, times = places.numpy().nonzero()
+    donors, donor_times = past.live.numpy().nonzero()
     reads = torch.stack([state.r for state in past.states], 1)  # (B, T, m)
-    chosen: list[Graft] = []
+    grafts: list[Graft] = []
     if not len(runs):
-        return chosen
-    for draws in range(20):
-        mine = rng.integers(len(runs), size=8 * MOST)
-        a, t = runs[mine], times[mine]
+        return grafts
+    for draw in range(20):
+        index = rng.integers(len(runs), size=8 * MOST)
+        a, t = runs[index], times[index]
         if kind == "contents":
             b, u = _as_high(piles, (a, t), (donors, donor_times), rng)
         else:
-            others = rng.integers(len(donors), size=8 * MOST)
-            b, u = donors[others], donor_times[others]
+            index = rng.integers(len(donors), size=8 * MOST)
+            b, u = donors[index], donor_times[index]
         gap = (piles.beneath[b, u] - piles.beneath[a, t]).abs()
         read_gap = (reads[a, t] - reads[b, u]).abs().amax(-1)
         if kind == "whole":
             good = (read_gap > DIFFERENT) | ((piles.height[a, t] - piles.height[b, u]).abs() > 0.75)
         elif kind == "height":  # one of the two runs out before the other
-            good = (gap > 0.75) & (piles.lowest[a, t] <= _end(piles, (a, t, b, u)))
-        else:  # beneath the same top, where tops are ever the same: beneath another lies what never could
+            good = (gap > 0.75) & (piles.lowest[a, t] <= _end(piles, a, t, b, u))
+        else:  # beneath the same top, if tops are ever the same: else what lies there could never lie here
             good = gap < LEVEL
             alike = good & (read_gap < DIFFERENT)
             good = alike if alike.sum() >= ALIKE else good
         for k in np.flatnonzero((good & torch.from_numpy(a != b)).numpy()):
             graft = Graft(int(a[k]), int(t[k]), int(b[k]), int(u[k]))
             if kind != "contents" or _differs(memory, piles, graft):
-                chosen.append(graft)
-            if len(chosen) == MOST:
-                return chosen
-        if not chosen and draws == 4:
+                grafts.append(graft)
+            if len(grafts) == MOST:
+                return grafts
+        if not grafts and draw == 4:
             break  # there are none
-    return chosen
+    return grafts
 
 
 def _as_high(piles: Piles, places: Places, donors: Places, rng: np.random.Generator) -> Places:
     """For each of the places a donor whose height beneath is about the same."""
     heights = piles.beneath[donors].numpy()
     order = np.argsort(heights, kind="stable")
-    wanted = piles.beneath[places].numpy()
-    low = np.searchsorted(heights[order], wanted - LEVEL)
-    high = np.searchsorted(heights[order], wanted + LEVEL)
-    chosen = order[low + (rng.random(len(low)) * np.maximum(1, high - low)).astype(int)]
-    return donors[0][chosen], donors[1][chosen]
+    levels = piles.beneath[places].numpy()
+    low, high = (np.searchsorted(heights[order], levels + gap) for gap in (-LEVEL, LEVEL))
+    index = order[low + (rng.random(len(low)) * np.maximum(1, high - low)).astype(int)]
+    return donors[0][index], donors[1][index]
 
 
 def _slots(memory: Stack | Queue, piles: Piles, run: int, time: int) -> tuple[Tensor, Tensor]:
@@ -161,26 +154,26 @@ def _transferred(memory: Stack | Queue, piles: Piles, graft: Graft) -> tuple[Ten
     begin = torch.maximum((ends - s).unsqueeze(1), (ends_other - s_other).unsqueeze(0))
     end = torch.minimum(ends.unsqueeze(1), ends_other.unsqueeze(0))
     overlap = (end - begin).clamp(min=0)  # (n, n_other)
-    kept = (s - overlap.sum(1)).clamp(min=0).unsqueeze(1)
-    total = (overlap.sum(1, keepdim=True) + kept).clamp(min=1e-9)
-    return V, (overlap @ V_other + kept * V) / total, s
+    remainder = (s - overlap.sum(1)).clamp(min=0).unsqueeze(1)  # deeper than what the donor has
+    total = (overlap.sum(1, keepdim=True) + remainder).clamp(min=1e-9)
+    return V, (overlap @ V_other + remainder * V) / total, s
 
 
 def _differs(memory: Stack | Queue, piles: Piles, graft: Graft) -> bool:
     """Whether vectors that will be seen become others."""
     before, after, s = _transferred(memory, piles, graft)
     depth = s.cumsum(0) - s  # where each begins
-    seen = depth < float(piles.uncovered[graft.run, graft.time]) + 0.75
+    in_sight = depth < float(piles.uncovered[graft.run, graft.time]) + 0.75
     gap = (before - after).abs().amax(-1) if len(s) else s
-    return bool((gap[seen] > DIFFERENT).any())
+    return bool((gap[in_sight] > DIFFERENT).any())
 
 
 def grafted(kind: str, memory: Stack | Queue, piles: Piles, graft: Graft) -> MemoryState:
     """What the memory holds after the graft, first pushed first."""
     a, t, b, u = graft
     if kind == "whole":
-        held = piles.s[b, u] > 1e-6
-        return MemoryState(piles.V[b, held], piles.s[b, u, held])
+        slots = piles.s[b, u] > 1e-6
+        return MemoryState(piles.V[b, slots], piles.s[b, u, slots])
     near = piles.near[a, t] > 1e-6
     top = MemoryState(piles.V[a, near], piles.near[a, t, near])
     if kind == "height":
@@ -192,11 +185,11 @@ def grafted(kind: str, memory: Stack | Queue, piles: Piles, graft: Graft) -> Mem
     return MemoryState(torch.cat([top.V, V]), torch.cat([top.s, s]))
 
 
-def any_grafts(past: Past, rng: np.random.Generator) -> list[Graft]:
+def sample_any_grafts(past: Past, rng: np.random.Generator) -> list[Graft]:
     """Between runs at the same time, where a memory of any kind has the same shape."""
-    chosen = []
+    grafts = []
     for _ in range(MOST):
-        run, donor = (int(k) for k in rng.integers(len(past.ends), size=2))
-        time = int(rng.integers(max(1, min(past.ends[run], past.ends[donor]))))
-        chosen.append(Graft(run, time, donor, time))
-    return chosen
+        run, donor = rng.integers(len(past.live), size=2).tolist()
+        time = int(rng.integers(max(1, int((past.live[run] & past.live[donor]).sum()))))
+        grafts.append(Graft(run, time, donor, time))
+    return grafts

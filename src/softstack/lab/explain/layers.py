@@ -1,7 +1,6 @@
 """A network seen at one of its layers, so that what explains a network of one layer explains each of several.
 
-An edit changes that layer alone, a trace is of it, and a state is its own; the other layers begin with fresh
-ones.
+Edits, traces and states are of that layer alone; the other layers begin with fresh states.
 """
 
 from typing import Any, cast
@@ -13,6 +12,7 @@ from softstack.errors import BadInput
 from softstack.lab.explain.ablation import Network
 from softstack.memory import Batch
 from softstack.networks import LayerStates, StackRNN
+from softstack.words import counted
 
 
 class Layer(nn.Module):
@@ -44,18 +44,17 @@ class Layer(nn.Module):
         **more: Any,
     ) -> Any:
         states = [cell.init(tuple(x.shape[:-2]), x) for cell in self.cells]
-        edits: list[Edit | None] = [None] * len(states)
-        edits[self.layer] = edit
         if state is not None:
             states[self.layer] = state
-        start, edited = LayerStates(tuple(states)), None if edit is None else edits
-        y, final, *traces = self.network(x, start, lengths, return_trace=return_trace, edit=edited, **more)
-        return (y, final.layers[self.layer], *(every[self.layer] for every in traces))
+        start = LayerStates(tuple(states))
+        edits = None if edit is None else [edit if k == self.layer else None for k in range(len(states))]
+        y, final, *traces = self.network(x, start, lengths, return_trace=return_trace, edit=edits, **more)
+        return (y, final.layers[self.layer], *(layers[self.layer] for layers in traces))
 
 
 def at(network: Network, layer: int) -> Network:
-    """A network as it is seen at a layer, counted from 1; one of a single layer is as it is."""
+    """A network seen at a layer, counted from 1; a network of one layer as it is."""
     count = len(network.cells)
     if not 1 <= layer <= count:
-        raise BadInput(f"the network has {count} layer{'s' * (count > 1)}; got --layer {layer}")
+        raise BadInput(f"the network has {counted(count, 'layer')}; got --layer {layer}")
     return network if count == 1 else cast(Network, Layer(cast(StackRNN, network), layer - 1))

@@ -1,7 +1,7 @@
-"""Where a network keeps what its answers need along its training: in its controller's state, or its memory.
+"""Where a network keeps what its answers need, along its training: in its controller's state or its memory.
 
 At some step of a run one of the two is replaced by that of another run at the same step. The share of the
-next answers that become others tells how much of what they need was there.
+next answers that change tells how much of what they need was there.
 
 mechanism.json    a line for each kind of training, network and moment
 """
@@ -45,50 +45,49 @@ def along(
         with one_thread():
             population = Population(replace(condition, steps=max(moments)), seeds)
             steps: dict[int, Step] = {}
-            due = list(moments)
-            while due:
-                if population.optimiser.steps >= due[0]:
-                    for place, seed in enumerate(seeds):
-                        network = build(condition)
-                        network.load_state_dict(population.weights(place))
-                        needs = {what: share(network.eval(), condition, what) for what in ("state", "memory")}
-                        moment = population.optimiser.steps
-                        yield {"task": task, "training": name, "seed": seed, "steps": moment, **needs}
-                    due.pop(0)
-                else:
+            for moment in moments:
+                while population.optimiser.steps < moment:
                     train_epoch(population, steps)
+                for place, seed in enumerate(seeds):
+                    network = build(condition)
+                    network.load_state_dict(population.weights(place))
+                    needs = {what: share(network.eval(), condition, what) for what in ("state", "memory")}
+                    count = population.optimiser.steps
+                    yield {"task": task, "training": name, "seed": seed, "steps": count, **needs}
 
 
 @torch.no_grad()
 def share(network: Network, condition: Condition, what: str) -> float:
-    """Of the next answers, those that become others when the state, or the memory and what was read of it, is
-    that of another run."""
+    """Of the next answers, those that change when the state, or the memory and what was read of it, is that
+    of another run."""
     task = tasks.find(condition.task)
     rng = np.random.default_rng(0)
     examples = tasks.of_length(task, rng, STRINGS, 2 * task.length("train"))
     data = encode(task, examples)
     x = one_hot(data.x, len(task.alphabet), network.cell.any_weight)
-    own = network(x)[0].argmax(-1)  # (n, T)
+    answers = network(x)[0].argmax(-1)  # (n, T)
     T = data.x.shape[1]
-    others = torch.from_numpy(np.roll(np.arange(len(examples)), 1))
-    changed = counted = 0
+    changes = count = 0
     for time in range(T // 8, T - 1, T // 8):
-        told = network(x, edit=_replaced(time, what, others))[0].argmax(-1)
+        changed = network(x, edit=_replacement(time, what))[0].argmax(-1) != answers
         for row in range(len(examples)):
-            due = data.mask[row, time:].nonzero().flatten()[:NEXT] + time
-            changed += int((told[row, due] != own[row, due]).sum())
-            counted += len(due)
-    return changed / max(counted, 1)
+            places = data.mask[row, time:].nonzero().flatten()[:NEXT] + time
+            changes += int(changed[row, places].sum())
+            count += len(places)
+    return changes / max(count, 1)
 
 
-def _replaced(time: int, what: str, others: torch.Tensor) -> Edit:
-    """Before step `time` every run gets a part of another run's state."""
+def _replacement(time: int, what: str) -> Edit:
+    """Before step `time` every run gets the state, or the memory, of the run before it."""
+
+    def roll(part: torch.Tensor) -> torch.Tensor:
+        return part.roll(1, 0)
 
     def change(state: State, step: int) -> State:
         if step != time:
             return state
         if what == "state":
-            return state._replace(h=tuple(part[others] for part in state.h))
-        return state._replace(memory=tree_map(lambda part: part[others], state.memory), r=state.r[others])
+            return state._replace(h=tuple(map(roll, state.h)))
+        return state._replace(memory=tree_map(roll, state.memory), r=roll(state.r))
 
     return by_step(change)

@@ -1,7 +1,8 @@
-"""What a network with whole strengths is seen to do, step by step, and how far from whole it is by itself."""
+"""What a network does step by step once its strengths are made whole, and how far from whole they were."""
 
 from collections.abc import Sequence
 from itertools import product
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -11,28 +12,32 @@ from torch import Tensor
 from softstack.cell import Edit
 from softstack.formal.extraction import END, Seen
 from softstack.lab import tasks
-from softstack.lab.explain.ablation import NOTHING, Network, edits, hardened, in_parts, run, steeper
+from softstack.lab.explain.ablation import Network, hardened, in_parts, run, steeper
 from softstack.lab.explain.fidelity import Share, agreement, inputs, outputs, steps_of
 from softstack.lab.tasks.data import Example
 from softstack.lab.training.conditions import Condition
+from softstack.memory import Memory
 
 STAYS = 0.9  # share of answers that must stay when strengths are made whole, or multiples of a part
-NEARLY_ALL = 0.99  # share with which no smaller parts are tried
-PARTS = (2, 3, 4)  # of 1, that strengths may be multiples of
+NEARLY_ALL = 0.99  # share at which no smaller parts are tried
+PARTS = (2, 3, 4)  # with n, strengths may be multiples of 1/n
 LEVELS = (0.15, 0.3, 0.5, 0.7, 0.85)  # thresholds that are tried
-DEGREES = (2, 4, 8, 16)
-BETWEEN = (0.1, 0.9)  # a strength that is neither
+DEGREES = (2, 4, 8, 16)  # factors of pre-activations
+BETWEEN = (0.1, 0.9)  # a strength between these is neither 0 nor 1
 
 
 class Hardening(NamedTuple):
     """How strengths become 0 or 1, or multiples of a part of 1."""
 
     parts: int  # that make 1
-    thresholds: dict[str, float]  # of each strength, where it is whole; above it is 1
+    thresholds: dict[str, float]  # above which each strength is 1, where strengths become whole
     stays: Share  # symbols of the output that are the same then
-    off: float  # how far strengths are from that, on average
-    degrees: dict[int, float]  # how many stay where pre-activations are so many times as large
-    between: dict[str, tuple[float, float]]  # of each strength the share that is neither, and its median
+    off: float  # mean distance of strengths from what they become
+    degrees: dict[int, float]  # share that stays where pre-activations are so many times as large
+    between: dict[str, tuple[float, float]]  # of each strength the share between, and its median
+
+    def edit(self, memory: Memory) -> Edit:
+        return hardened(memory, self.thresholds) if self.parts == 1 else in_parts(memory, self.parts)
 
     def __str__(self) -> str:
         names = {"u": "pops", "d": "pushes", "i": "takes", "o": "gives"}
@@ -58,22 +63,21 @@ def harden(
     A buffered network takes and gives whole symbols, so its strengths are always made whole.
     """
     memory = network.cell.memory
-    own = outputs(network, condition, strings)
+    answers = outputs(network, condition, strings)
     x, sizes = inputs(network, condition, strings)
-    plain = run(network, x, edits(memory)[NOTHING], sizes).trace
+    trace = run(network, x, Edit(), sizes).trace
+    live = torch.arange(trace.x.shape[1]) < steps_of(network, sizes).unsqueeze(1)
+    names = ("u", "d", "i", "o") if condition.buffered else ("u", "d")
+    strengths = {name: getattr(trace, name)[live] for name in names}
 
     def stay(edit: Edit) -> Share:
-        return agreement(outputs(network, condition, strings, edit), own, strings, every_position).symbols
-
-    strengths = {"u": plain.u, "d": plain.d, **({"i": plain.i, "o": plain.o} if condition.buffered else {})}
-    live = torch.arange(plain.x.shape[1]) < torch.tensor(steps_of(network, sizes)).unsqueeze(1)
-    values = {name: s[live] for name, s in strengths.items()}
+        return agreement(outputs(network, condition, strings, edit), answers, strings, every_position).symbols
 
     def off(parts: int) -> float:
-        distances = [(s - (parts * s).round() / parts).abs() for s in values.values()]
+        distances = [(s - (parts * s).round() / parts).abs() for s in strengths.values()]
         return float(torch.cat(distances).mean())
 
-    halves = dict.fromkeys(values, 0.5)
+    halves = dict.fromkeys(strengths, 0.5)
     best = Hardening(1, halves, stay(hardened(memory, halves)), off(1), {}, {})
     for parts in () if condition.buffered else PARTS:
         if best.stays.value >= NEARLY_ALL:
@@ -89,7 +93,7 @@ def harden(
         if share.value > best.stays.value:
             best = Hardening(1, thresholds, share, off(1), {}, {})
     degrees = {degree: stay(steeper(memory, degree)).value for degree in DEGREES}
-    between = {name: _between(s) for name, s in values.items()}
+    between = {name: _between(s) for name, s in strengths.items()}
     return best._replace(off=off(1), degrees=degrees, between=between)
 
 
@@ -109,33 +113,32 @@ def observe(
     """What the network does on strings with its strengths made whole, or multiples of a part."""
     alphabet = tasks.find(condition.task).alphabet
     x, sizes = inputs(network, condition, strings)
-    memory, parts = network.cell.memory, hardening.parts
-    edit = hardened(memory, hardening.thresholds) if parts == 1 else in_parts(memory, parts)
-    trace = run(network, x, edit, sizes).trace
-    remembers = bool(network.cell.core.init((1,), x))
-    lost = int(condition.buffered and condition.discard_first)
-    seen: list[Seen] = []
-    for b, (example, steps) in enumerate(zip(strings, steps_of(network, sizes), strict=True)):
-        scored = [every_position or target is not None for target in example.target]
-        give = trace.o[b, :steps].bool()
-        places = (give.cumsum(0) - 1 - lost).tolist()
-        most, letter = trace.x[b, :steps].max(-1)
-        seen.append(
+    trace = run(network, x, hardening.edit(network.cell.memory), sizes).trace
+    width = trace.h.shape[-1] if network.cell.core.init((1,), x) else 0  # of the state, if there is one
+    discarded = int(condition.buffered and condition.discard_first)
+    runs: list[Seen] = []
+    for b, (example, steps) in enumerate(zip(strings, steps_of(network, sizes).tolist(), strict=True)):
+        t = trace.map(itemgetter((b, slice(steps))))
+        give = t.o.bool()
+        places = (give.cumsum(0) - 1 - discarded).tolist()  # in the output
+        weights, letters = t.x.max(-1)
+        front = zip(weights.tolist(), letters.tolist(), strict=True)
+        runs.append(
             Seen(
-                x=[
-                    alphabet[k] if m > 0.5 else END
-                    for m, k in zip(most.tolist(), letter.tolist(), strict=True)
-                ],
-                pop=(parts * trace.u[b, :steps]).round().long().numpy(),
-                push=(parts * trace.d[b, :steps]).round().long().numpy(),
-                take=trace.i[b, :steps].bool().numpy(),
+                x=[alphabet[k] if weight > 0.5 else END for weight, k in front],
+                pop=(hardening.parts * t.u).round().long().numpy(),
+                push=(hardening.parts * t.d).round().long().numpy(),
+                take=t.i.bool().numpy(),
                 give=give.numpy(),
-                v=trace.v[b, :steps].double().numpy(),
-                h=(trace.h[b, :steps] if remembers else trace.h[b, :steps, :0]).double().numpy(),
-                write=[alphabet[k] for k in trace.y[b, :steps].argmax(-1).tolist()],
-                scored=np.array(
-                    [every_position or p >= len(scored) or (p >= 0 and scored[p]) for p in places]
-                ),
+                v=t.v.double().numpy(),
+                h=t.h[:, :width].double().numpy(),
+                write=[alphabet[k] for k in t.y.argmax(-1).tolist()],
+                scored=np.array([every_position or _is_scored(example, place) for place in places]),
             )
         )
-    return seen
+    return runs
+
+
+def _is_scored(example: Example, place: int) -> bool:
+    """Whether anyone asks for the output at a place. What comes after the last target counts as wrong."""
+    return place >= len(example.target) or (place >= 0 and example.target[place] is not None)

@@ -1,4 +1,4 @@
-"""Strings on which a network is looked into: those of its task, and words that exercise depth."""
+"""Strings on which a network is examined: those of its task, and words that exercise depth."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from softstack.lab import tasks
 from softstack.lab.tasks.data import Example, Split, uniform
 from softstack.lab.training.conditions import Condition
 
-MOST_STEPS = 256  # of a network on a test string that is still a probe
+MOST_STEPS = 256  # that a network makes on a probe; where test strings take more, probes are shorter
 DEEP = (4, 33)  # symbols of a word that fills the stack and empties it
 
 
@@ -35,15 +35,15 @@ def probes(condition: Condition, rng: np.random.Generator, n: int) -> list[Examp
     return strings + [task.example(word) for word in words]
 
 
-def like_training(task: str, rng: np.random.Generator, n: int) -> list[Example]:
-    """Two thirds like the training strings, one third about twice as long."""
-    chosen, longer = tasks.find(task), n // 3 + 1
-    words = [*chosen.sample(rng, n - longer, "train"), *chosen.sample(rng, longer, "test")]
-    return [chosen.example(word) for word in words]
+def like_training(name: str, rng: np.random.Generator, n: int) -> list[Example]:
+    """Two thirds like the training strings of a task, one third about twice as long."""
+    task, longer = tasks.find(name), n // 3 + 1
+    words = [*task.sample(rng, n - longer, "train"), *task.sample(rng, longer, "test")]
+    return [task.example(word) for word in words]
 
 
 def outside(task: str, rng: np.random.Generator, strings: Sequence[Example]) -> list[Example]:
-    """Beginnings of strings with any symbols after them: where the network is stuck, and that it stays so."""
+    """Beginnings of strings with any symbols after them: there a network should be stuck, and stay so."""
     letters = tasks.find(task).inputs
     wild = []
     for example in strings:

@@ -1,9 +1,9 @@
-"""What came of the figures that papers publish (`training/published.py`): part of the report of
-`softstack suite`.
+"""How our networks compare with the figures that papers publish (`training/published.py`): part of the report
+of `softstack suite`.
 
 published.json has a line for each network that a claim was tried with: its trials, each scored on test
-strings of the paper's lengths by the paper's measure, and with its actions rounded too. The trial that counts
-is that of the lowest dev loss.
+strings of the paper's lengths by the paper's measure, and with its actions rounded too. The trial of the
+lowest dev loss counts.
 """
 
 import math
@@ -31,29 +31,24 @@ STRINGS = 200  # test strings of each trial
 AT_ONCE = 50  # of them
 
 
-def answers(network: Network, condition: Condition, examples: Sequence[Example], *, rounded: bool) -> Answers:
-    """What a network says of strings; with its actions rounded by an edit, which needs the plain loop."""
-    parts = [
-        _answers(network, condition, examples[part : part + AT_ONCE], rounded=rounded)
-        for part in range(0, len(examples), AT_ONCE)
-    ]
-    return Answers(*(torch.cat(tensors) for tensors in zip(*parts, strict=True)))
-
-
 @torch.no_grad()
-def _answers(
-    network: Network, condition: Condition, examples: Sequence[Example], *, rounded: bool
-) -> Answers:
-    task, data = tasks.find(condition.task), encoded(condition, examples)
-    x = one_hot(data.x, len(task.alphabet), next(network.parameters()))
-    edit = {"edit": hardened(network.cell.memory)} if rounded else {}
-    y = network.eval()(x, **edit)[0].cpu()  # (n, T, K)
-    return compared(task, examples, data, y)
+def answers(network: Network, condition: Condition, examples: Sequence[Example], *, rounded: bool) -> Answers:
+    """A network's answers to strings; with its actions rounded by an edit, which needs the plain loop."""
+    task = tasks.find(condition.task)
+    edit = hardened(network.cell.memory) if rounded else None
+    parts = []
+    for first in range(0, len(examples), AT_ONCE):
+        strings = examples[first : first + AT_ONCE]
+        data = encoded(condition, strings)
+        x = one_hot(data.x, len(task.alphabet), next(network.parameters()))
+        y = network.eval()(x, edit=edit)[0].cpu()  # (n, T, K)
+        parts.append(compared(task, strings, data, y))
+    return Answers(*(torch.cat(tensors) for tensors in zip(*parts, strict=True)))
 
 
 def scored(root: Path, claim: Claim, condition: Condition, seeds: Sequence[int], device: str) -> list[Line]:
     """The trials of a network of a claim. What was measured is kept under `root`."""
-    runs = [store.load(store.place(root, condition, seed)) for seed in seeds]
+    runs = writing.runs_of(root, condition, seeds)
     file = root / "measured" / f"published-{condition.name}.json"
     return writing.measured(file, runs, lambda: [_line(run, claim, device) for run in runs])
 
@@ -64,13 +59,12 @@ def _line(run: store.Run, claim: Claim, device: str) -> Line:
     network = store.network(run).to(device)
     line = {"seed": run.seed, "dev_loss": run.result["dev_loss"], "dev": run.result["dev"]}
     for name, rounded in (("score", False), ("rounded", True)):
-        said = answers(network, run.condition, examples, rounded=rounded)
-        value = METRICS[claim.metric].of(said).item()
+        value = METRICS[claim.metric].of(answers(network, run.condition, examples, rounded=rounded)).item()
         line[name] = round(value, 6) if math.isfinite(value) else None
     return line
 
 
-def rows(root: Path, seeds: Sequence[int], device: str = "cpu") -> list[Line]:
+def rows(root: Path, seeds: Sequence[int]) -> list[Line]:
     return [
         {
             **{name: part for name, part in claim._asdict().items() if name != "conditions"},
@@ -80,7 +74,7 @@ def rows(root: Path, seeds: Sequence[int], device: str = "cpu") -> list[Line]:
             "condition": condition.name,
             "steps": condition.steps,
             "restarts": condition.restarts,
-            "trials": scored(root, claim, condition, seeds, device),
+            "trials": scored(root, claim, condition, seeds, "cpu"),
         }
         for claim in CLAIMS
         for condition in claim.conditions
@@ -99,7 +93,7 @@ def reaches(row: Line, value: float) -> bool:
     return value >= target if METRICS[row["metric"]].is_share else value <= target
 
 
-def chosen(row: Line) -> float:
+def score_of_best(row: Line) -> float:
     """The score of the trial of the lowest dev loss."""
     place = min(range(len(row["trials"])), key=lambda k: finite(row["trials"][k]["dev_loss"]))
     return scores_of(row)[place]
@@ -112,40 +106,36 @@ HEADER = (
 
 
 def lines(rows: Sequence[Line]) -> list[list[str]]:
-    listed = []
-    for row in rows:
-        values = scores_of(row)
-        share = METRICS[row["metric"]].is_share
+    return [
+        [
+            row["paper"],
+            row["figure"],
+            f"{names.controller(row['controller'])}, {row['memory']}",
+            f"{_text(row, score_of_best(row))}{', reached' if reaches(row, score_of_best(row)) else ''}",
+            _text(row, median(scores_of(row))),
+            f"{sum(reaches(row, score) for score in scores_of(row))} of {len(row['trials'])}",
+            row["protocol"],
+        ]
+        for row in rows
+    ]
 
-        def text(value: float, share: bool = share) -> str:
-            return f"{100 * value:.1f} %" if share else f"{value:.3f} nats"
 
-        listed.append(
-            [
-                row["paper"],
-                row["figure"],
-                f"{names.controller(row['controller'])}, {row['memory']}",
-                f"{text(chosen(row))}{', reached' if reaches(row, chosen(row)) else ''}",
-                text(median(values)),
-                f"{sum(reaches(row, value) for value in values)} of {len(values)}",
-                row["protocol"],
-            ]
-        )
-    return listed
+def _text(row: Line, score: float) -> str:
+    return f"{100 * score:.1f} %" if METRICS[row["metric"]].is_share else f"{score:.3f} nats"
 
 
 def verdict(rows: Sequence[Line]) -> str:
     """Which figures are reached by a network chosen by its dev loss."""
-    by_claim: dict[tuple[str, str], list[Line]] = {}
+    claims: dict[str, bool] = {}  # whether each is reached, by paper and figure
     for row in rows:
-        by_claim.setdefault((row["paper"], row["figure"]), []).append(row)
-    reached = [key for key, own in by_claim.items() if any(reaches(row, chosen(row)) for row in own)]
-    missed = [f"{paper}, {figure}" for paper, figure in by_claim if (paper, figure) not in reached]
-    said = (
-        f"The trial of the lowest dev loss reaches {len(reached)} of {counted(len(by_claim), 'figure')} that "
-        "other papers report."
+        claim = f"{row['paper']}, {row['figure']}"
+        claims[claim] = claims.get(claim, False) or reaches(row, score_of_best(row))
+    sentence = (
+        f"The trial of the lowest dev loss reaches {sum(claims.values())} of "
+        f"{counted(len(claims), 'figure')} that other papers report."
     )
-    return f"{said} Not reached: {'; '.join(missed)}." if missed else said
+    missed = "; ".join(claim for claim, reached in claims.items() if not reached)
+    return f"{sentence} Not reached: {missed}." if missed else sentence
 
 
 def stamp(meta: Line) -> str:
@@ -160,9 +150,4 @@ def section(rows: Sequence[Line], meta: Line) -> str:
     """The same for the page."""
     ours = "Test strings, lengths and measure are the paper's; the training is ours."
     legend = f"{verdict(rows)} {ours} {stamp(meta)}"
-    table = sheet.Numbers(legend, HEADER, lines(rows), title="What papers report", kind="numbers wrapped")
-    return sheet.table(table)
-
-
-def write(out: Path, rows: Sequence[Line]) -> None:
-    writing.write(out, {"published.json": writing.json_rows(rows)})
+    return sheet.table(legend, HEADER, lines(rows), title="What papers report", kind="numbers wrapped")

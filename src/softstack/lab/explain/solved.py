@@ -7,8 +7,8 @@ meta.json      commit, versions, seeds and time taken
 
 A trial is scored on its test strings, about twice as long as those of the training; on strings ten and
 fifty times as long, drawn in the same way (`tasks.longer`); and on strings ten times as long that are built
-to go deeper (`tasks.of_length`). Of a network with a stack that was trained by the recipe it is asked what it
-does with its stack (`swaps.py`), and whether the machine that is read off it does the task.
+to go deeper (`tasks.of_length`). For a network with a stack that the recipe trained, the report also says
+what it does with its stack (`swaps.py`), and whether the machine that is read off it does the task.
 """
 
 import json
@@ -29,7 +29,7 @@ from softstack.formal.transducer import Transducer
 from softstack.lab import tasks
 from softstack.lab.explain.diagnosis import accuracy_at
 from softstack.lab.explain.extract import extract
-from softstack.lab.explain.fidelity import said_by
+from softstack.lab.explain.fidelity import output_of
 from softstack.lab.explain.swaps import use
 from softstack.lab.reports import names, table1, writing
 from softstack.lab.reports.writing import SOLVED, Line
@@ -40,8 +40,8 @@ from softstack.words import counted
 from softstack_command import forks
 
 Word = tuple[str, ...]
-WORDS = 20_000  # strings that are tried on two machines,
-LONGEST = 12  # of at most so many symbols
+WORDS = 20_000  # strings that are tried on two machines
+LONGEST = 12  # symbols of such a string
 FACTORS = {10: 100, 50: 20}  # strings, by how many times they are as long as those of the training
 TITLE = "How to make a controller use its stack"
 
@@ -66,7 +66,7 @@ def scored(path: Path, recipe: str) -> Line:
 
 
 def _machine(run: store.Run, network: Any) -> Line:
-    """Whether the machine read off a network does the task, and why there is none."""
+    """Whether the machine read off a network does the task, or why there is none."""
     task = tasks.find(run.condition.task)
     extraction = extract(network, run.condition, run.seed)
     if extraction.machine is None or not extraction.explained:
@@ -83,24 +83,24 @@ def _machine(run: store.Run, network: Any) -> Line:
 
 def difference(exact: Transducer, machine: Transducer, task: Task) -> tuple[Word | None, int]:
     """A shortest beginning of the task's strings to which a machine does not say what is scored, and the
-    length up to which every one was tried: as many as WORDS in all. What a task without a grammar asks for is
-    all that its own machine reads."""
+    length up to which every one was tried, WORDS of them at most. A task without a grammar has all strings
+    that its own machine reads."""
     grammar: Grammar | None = getattr(task, "grammar", None)
-    begins = None if grammar is None else _beginnings(grammar)
+    beginnings = None if grammar is None else _beginnings(grammar)
+
+    def begins(word: Word) -> bool:
+        return len(transduced(exact, word)) == len(word) if beginnings is None else word in beginnings
+
     words: list[Word] = [()]
-    tried = length = 0
-    while words and tried + len(words) * len(task.inputs) <= WORDS and length < LONGEST:
+    count = length = 0
+    while words and count + len(words) * len(task.inputs) <= WORDS and length < LONGEST:
         longer = [(*word, symbol) for word in words for symbol in task.inputs]
-        words = [
-            word
-            for word in longer
-            if (len(transduced(exact, word)) == len(word) if begins is None else word in begins)
-        ]
+        words = [word for word in longer if begins(word)]
         for word in words:
-            pairs = zip_longest(said_by(exact, word), said_by(machine, word))
-            if any(right != said for right, said in pairs if right not in (None, task.padding)):
+            pairs = zip_longest(output_of(exact, word), output_of(machine, word))
+            if any(right != answer for right, answer in pairs if right not in (None, task.padding)):
                 return word, len(word)
-        tried, length = tried + len(longer), length + 1
+        count, length = count + len(longer), length + 1
     return None, length
 
 
@@ -117,50 +117,44 @@ def _beginnings(grammar: Grammar) -> frozenset[Word]:
     )
 
 
-def rows(root: Path, wanted: Sequence[Row], seeds: Sequence[int], processes: int) -> list[Line]:
+def rows(root: Path, plan: Sequence[Row], seeds: Sequence[int], processes: int) -> list[Line]:
     """The rows of solved.json, from the trials under `root`. What was measured of a trial is kept there."""
-    jobs = [(row, store.place(root, row.condition, seed)) for row in wanted for seed in seeds]
-    files = [root / "measured" / f"{path.parent.name}-{path.name}.json" for _, path in jobs]
+    places = {(row, seed): store.place(root, row.condition, seed) for row in plan for seed in seeds}
+    files = {k: root / "measured" / f"{path.parent.name}-{path.name}.json" for k, path in places.items()}
     missing = [
-        partial(_measure, path, row.recipe, file)
-        for (row, path), file in zip(jobs, files, strict=True)
-        if _known(file, path) is None
+        partial(_measure, path, row.recipe, files[row, seed])
+        for (row, seed), path in places.items()
+        if _measured(files[row, seed], path) is None
     ]
     for _ in forks.results(missing, processes):
         pass
-    trials = iter([_known(file, path) for file, (_, path) in zip(files, jobs, strict=True)])
-    return [{**described(row), "trials": [next(trials) for _ in seeds]} for row in wanted]
+    return [
+        {
+            "task": row.condition.task,
+            "controller": row.condition.controller,
+            "memory": row.condition.memory,
+            "buffered": row.condition.buffered,
+            "recipe": row.recipe,
+            "restarts": row.condition.restarts,
+            "paper_row": row.paper,
+            "condition": row.condition.name,
+            "trials": [_measured(files[row, seed], places[row, seed]) for seed in seeds],
+        }
+        for row in plan
+    ]
 
 
 def _measure(path: Path, recipe: str, file: Path) -> None:
-    line = scored(path, recipe)
-    content = {"result": store.digest((path / "result.json").read_bytes()), "line": line}
-    store.write(file, json.dumps(content))
+    digest = store.digest((path / "result.json").read_bytes())
+    store.write(file, json.dumps({"result": digest, "line": scored(path, recipe)}))
 
 
-def _known(file: Path, path: Path) -> Line | None:
+def _measured(file: Path, path: Path) -> Line | None:
     """What was measured of this very trial."""
     if not file.exists():
         return None
-    content = json.loads(file.read_text())
-    if content["result"] != store.digest((path / "result.json").read_bytes()):
-        return None
-    line: Line = content["line"]
-    return line
-
-
-def described(row: Row) -> Line:
-    c = row.condition
-    return {
-        "task": c.task,
-        "controller": c.controller,
-        "memory": c.memory,
-        "buffered": c.buffered,
-        "recipe": row.recipe,
-        "restarts": c.restarts,
-        "paper_row": row.paper,
-        "condition": c.name,
-    }
+    content: dict[str, Any] = json.loads(file.read_text())
+    return content["line"] if content["result"] == store.digest((path / "result.json").read_bytes()) else None
 
 
 HEADER = (
@@ -188,42 +182,50 @@ def networks(rows: Sequence[Line]) -> dict[Key, dict[str, Line]]:
     return listed
 
 
+def counts(row: Line) -> dict[str, tuple[int, int]]:
+    """How many trials solve their task, and what is true of how many of those."""
+    wins = [trial for trial in row["trials"] if trial["test"] >= SOLVED]
+    return {
+        "solved": (len(wins), len(row["trials"])),
+        "use their stack": (sum(trial["use"] == "stack" for trial in wins), len(wins)),
+        "machines are the task's": (sum(map(same_machine, wins)), len(wins)),
+    }
+
+
 def lines(rows: Sequence[Line]) -> list[list[str]]:
     """One for each network: its rows side by side. Medians of the trials, in percent."""
     return [_line(key, kinds) for key, kinds in networks(rows).items()]
 
 
 def _line(key: Key, kinds: dict[str, Line]) -> list[str]:
-    solved = kinds["solve"]
-    trials, number = solved["trials"], solved["paper_row"]
-    paper = f"{table1.paper_rows()[number - 1]['test_median']:.1f}" if number else ""
-    wins = [trial for trial in trials if trial["test"] >= SOLVED]
-    stacks = sum(trial["use"] == "stack" for trial in wins)
-    machines = sum(same_machine(trial) for trial in wins)
+    row, trials_of = kinds["solve"], {kind: row["trials"] for kind, row in kinds.items()}
+    solved, stacks, machines = (f"{count} of {of}" for count, of in counts(row).values())
+    number = row["paper_row"]
     return [
         key.task.replace("_", " "),
         names.network(key.controller, buffered=key.buffered),
-        paper,
-        _median(kinds.get("paper")),
-        _median(kinds.get("restarts")),
-        _median(solved),
-        f"{len(wins)} of {len(trials)}",
-        _median(solved, "test_10x"),
-        _median(solved, "test_50x"),
-        _median(solved, "test_10x_deep"),
-        _median(kinds.get("alone")),
-        f"{stacks} of {len(wins)}",
-        f"{machines} of {len(wins)}",
+        f"{table1.paper_rows()[number - 1]['test_median']:.1f}" if number else "",
+        median_of(trials_of.get("paper")),
+        median_of(trials_of.get("restarts")),
+        median_of(row["trials"]),
+        solved,
+        median_of(row["trials"], "test_10x"),
+        median_of(row["trials"], "test_50x"),
+        median_of(row["trials"], "test_10x_deep"),
+        median_of(trials_of.get("alone")),
+        stacks,
+        machines,
     ]
 
 
 def same_machine(trial: Line) -> bool:
-    """Whether nothing tells the machine of a trial from the task's, up to the length that was tried."""
+    """Whether the machine of a trial gives the task's answers, up to the length that was tried."""
     return bool(trial["machine"] == "equal")
 
 
-def _median(row: Line | None, what: str = "test") -> str:
-    return f"{100 * median(trial[what] for trial in row['trials']):.1f}" if row else ""
+def median_of(trials: Sequence[Line] | None, what: str = "test") -> str:
+    """In percent; nothing without trials."""
+    return f"{100 * median(trial[what] for trial in trials):.1f}" if trials else ""
 
 
 def legend(trials: int) -> str:
@@ -239,21 +241,24 @@ def legend(trials: int) -> str:
 
 def verdict(rows: Sequence[Line]) -> str:
     """What it means, in two sentences."""
-    hard = [row for row in rows if row["recipe"] == "solve" and row["memory"] == "stack"]
-    alone = [row for row in rows if row["recipe"] == "solve" and row["memory"] == "none"]
-    medians = [median(trial["test"] for trial in row["trials"]) for row in hard]
-    full = sum(round(100 * value, 1) == 100.0 for value in medians)
-    networks = counted(len(hard), "network")
-    said = (
-        f"A median test accuracy of 100.0 % is reached by {full} of {networks} with a stack that this recipe "
-        "trained"
+    stacks, alone = (
+        [
+            (row["task"], median(trial["test"] for trial in row["trials"]))
+            for row in rows
+            if (row["recipe"], row["memory"]) == ("solve", memory)
+        ]
+        for memory in ("stack", "none")
+    )
+    full = sum(round(100 * accuracy, 1) == 100.0 for _, accuracy in stacks)
+    sentence = (
+        f"A median test accuracy of 100.0 % is reached by {full} of {counted(len(stacks), 'network')} with a "
+        "stack that this recipe trained."
     )
     if not alone:
-        return f"{said}."
-    solved = [row for row in alone if median(trial["test"] for trial in row["trials"]) >= SOLVED]
-    return f"{said}. Without a stack the same recipe solves {len(solved)} of {len(alone)} tasks" + (
-        f": {' and '.join(names.task(row['task']) for row in solved)}." if solved else "."
-    )
+        return sentence
+    solved = [names.task(task) for task, accuracy in alone if accuracy >= SOLVED]
+    listed = f": {' and '.join(solved)}" if solved else ""
+    return f"{sentence} Without a stack the same recipe solves {len(solved)} of {len(alone)} tasks{listed}."
 
 
 def stamp(meta: Line) -> str:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from softstack.lab.explain import solved as report
 from softstack.lab.explain.solved import TITLE, Key
-from softstack.lab.reports import dots, names, row_page, sheet
+from softstack.lab.reports import dots, names, row_page, sheet, writing
 from softstack.lab.reports.table1 import paper_rows
 from softstack.lab.reports.table_page import EXPERIMENTS
-from softstack.lab.reports.writing import SOLVED, Line
+from softstack.lab.reports.writing import Line
 from softstack.lab.runs import store
 from softstack.lab.training.recipes import Row
 
@@ -24,35 +24,24 @@ COLUMNS = ("test: about twice as long", "this recipe: longer still")
 
 def groups(rows: Sequence[Line]) -> list[dots.Group]:
     """The networks by the paper's experiments, as they are drawn."""
+    networks = report.networks(rows).items()
     listed = []
-    for title, names_of_tasks in EXPERIMENTS.items():
-        entries = [
-            _entry(key, kinds) for key, kinds in report.networks(rows).items() if key.task in names_of_tasks
-        ]
+    for title, tasks in EXPERIMENTS.items():
+        entries = [_entry(key, kinds) for key, kinds in networks if key.task in tasks]
         if entries:
             listed.append(dots.Group(title, "", COLUMNS, entries))
     return listed
 
 
 def _entry(key: Key, kinds: dict[str, Line]) -> dots.Entry:
-    trials, number = kinds["solve"]["trials"], kinds["solve"]["paper_row"]
-    wins = [trial for trial in trials if trial["test"] >= SOLVED]
+    row, number = kinds["solve"], kinds["solve"]["paper_row"]
     lanes = [_lane(name, kinds[kind], "test") for kind, name in LANES.items() if kind in kinds]
     if number:
         paper = paper_rows()[number - 1]
         three = dots.Range("paper", *(paper[f"test_{name}"] for name in dots.THREE))
         lanes.insert(0, dots.Lane("the paper", [], [three]))
-    counts = {
-        "solved": (len(wins), len(trials)),
-        "use their stack": (sum(trial["use"] == "stack" for trial in wins), len(wins)),
-        "machines are the task's": (sum(map(report.same_machine, wins)), len(wins)),
-    }
-    verdicts = [
-        ("right" if count == of else "wrong" if not count else "", f"{count} of {of} {what}")
-        for what, (count, of) in counts.items()
-        if of
-    ]
-    longer = [_lane(name, kinds["solve"], what) for what, name in LONGER.items()]
+    verdicts = [dots.verdict(count, of, what) for what, (count, of) in report.counts(row).items() if of]
+    longer = [_lane(name, row, what) for what, name in LONGER.items()]
     network = names.network(key.controller, buffered=key.buffered)
     return dots.Entry(names.task(key.task), network, link(key), verdicts, [lanes, longer])
 
@@ -73,14 +62,14 @@ def page(rows: Sequence[Line], meta: Line) -> str:
         f"{report.verdict(rows)} Point at a dot or a line for its numbers; medians are in the table below. A "
         "name leads to a page in which that network runs."
     )
-    numbers = sheet.Numbers(report.legend(len(meta["seeds"])), report.HEADER, report.lines(rows))
+    numbers = sheet.table(report.legend(len(meta["seeds"])), report.HEADER, report.lines(rows))
     return sheet.page(TITLE, lead, groups(rows), numbers, report.stamp(meta))
 
 
-def write(out: Path, wanted: Sequence[Row], rows: Sequence[Line], meta: Line) -> None:
+def write(out: Path, plan: Sequence[Row], rows: Sequence[Line], meta: Line) -> None:
     """The page, and one for each network in which its trials run."""
     store.write(out / "solved.html", page(rows, meta))
-    solved = [row.condition for row in wanted if row.recipe == "solve" and row.condition.memory == "stack"]
-    for condition, key in zip(solved, report.networks(rows), strict=True):
-        runs = [store.load(store.place(out, condition, seed)) for seed in meta["seeds"]]
+    conditions = [row.condition for row in plan if row.recipe == "solve" and row.condition.memory == "stack"]
+    for condition, key in zip(conditions, report.networks(rows), strict=True):
+        runs = writing.runs_of(out, condition, meta["seeds"])
         store.write(out / link(key), row_page.page(runs, None, "solved.html", TITLE))

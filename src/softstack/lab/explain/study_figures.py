@@ -39,28 +39,26 @@ def success(lines: Sequence[dict[str, Any]]) -> bytes:
                 if line["axis"] == axis and line["condition"]["task"] == task
             }
             places = [k for k, value in enumerate(values) if value in of_task]
-            counts = [successes(of_task[values[k]]) for k in places]
-            shares = [won / of for won, of in counts]
-            bounds = [wilson(won, of) for won, of in counts]
-            below = [share - bound.low for share, bound in zip(shares, bounds, strict=True)]
-            above = [bound.high - share for share, bound in zip(shares, bounds, strict=True)]
+            shares = [wilson(*successes(of_task[values[k]])) for k in places]
+            below = [share.value - share.low for share in shares]
+            above = [share.high - share.value for share in shares]
+            x = [k + 0.08 * (offset - 1.5) for k in places]
             panel.errorbar(
-                [k + 0.08 * (offset - 1.5) for k in places], shares, [below, above],
+                x, [share.value for share in shares], [below, above],
                 color=colour, marker="o", markersize=4, capsize=2, linewidth=1.2, label=task,
             )  # fmt: skip
         panel.set_xticks(range(len(values)), [f"{value:,}" for value in values])
         panel.set_xlabel(TITLES[axis])
         panel.set_ylim(-0.02, 1.02)
         panel.grid(axis="y", alpha=0.3)
-    first = figure.axes[0]
-    first.set_ylabel("networks that solve their task")
-    figure.axes[3].set_ylabel("networks that solve their task")
-    first.legend(frameon=False, fontsize=9)
+    for panel in (figure.axes[0], figure.axes[3]):
+        panel.set_ylabel("networks that solve their task")
+    figure.axes[0].legend(frameon=False, fontsize=9)
     return rendered(figure, "png", dpi=130)
 
 
 def needs(moments: Sequence[dict[str, Any]]) -> bytes:
-    """Along the training: how many of the next answers change when the state, or the memory, is another's."""
+    """Along the training: how many of the next answers change with another run's state, or memory."""
     names = list(dict.fromkeys(line["task"] for line in moments))
     kinds = list(dict.fromkeys(line["training"] for line in moments))
     figure = Figure(figsize=(3.2 * len(names), 5.6), layout="constrained")

@@ -37,15 +37,13 @@ def conditions(names: Sequence[str] = TASKS) -> list[Condition]:
     return [c for c in TABLE_1 if c.memory == "stack" and not c.buffered and c.task in names]
 
 
-def rows(
-    runs: Path, seeds: Sequence[int], names: Sequence[str] = TASKS
-) -> Iterator[tuple[Row, Transducer | None]]:
+def rows(runs: Path, seeds: Sequence[int], names: Sequence[str]) -> Iterator[tuple[Row, Transducer | None]]:
     """Each row, and the machine extracted from its network."""
     for name in names:
         compilation, trial = compile_task(*find(name))
         yield _row(compilation.network, trial.condition, 0, "compiled")
         for condition in conditions([name]):
-            trials = writing.ranked(store.load(store.place(runs, condition, seed)) for seed in seeds)
+            trials = writing.ranked(writing.runs_of(runs, condition, seeds))
             for kind, run in (("best", trials[-1]), ("median", trials[len(trials) // 2])):
                 label = f"{condition.controller}, {kind} trial"
                 yield _row(store.network(run), run.condition, run.seed, label)
@@ -65,7 +63,7 @@ def _row(network: Network, condition: Condition, seed: int, label: str) -> tuple
 
 
 def _strings(condition: Condition, seed: int, factor: int) -> list[Any]:
-    """Strings that a trial has not seen: as it was trained on, as it was tested on, or longer."""
+    """Strings that are new to a trial: like those of its training, like those of its test, or longer."""
     task = tasks.find(condition.task)
     rng = np.random.default_rng([seed, factor])
     if factor == 1:
@@ -121,13 +119,12 @@ def page(rows: Sequence[Row], meta: Row, pictures: Sequence[str]) -> str:
         f"{meta['torch']}, Python {meta['python']}, in {meta['seconds'] / 60:.1f} minutes, {meta['time']}; "
         "the numbers behind it are in [transducers.json](transducers.json)."
     )
-    named = [(Path(p).stem.replace("-", " "), p) for p in pictures]
-    shown = "\n\n".join(
-        f"{name.capitalize()}:\n\n![the PDT extracted from it: {name}]({p})" for name, p in named
-    )
     parts = [INTRODUCTION, writing.table(HEADER, map(cells, rows)), stamp]
-    if shown:
-        parts += ["## Machines that training found", shown]
+    if pictures:
+        parts.append("## Machines that training found")
+    for path in pictures:
+        name = Path(path).stem.replace("-", " ")
+        parts.append(f"{name.capitalize()}:\n\n![the PDT extracted from it: {name}]({path})")
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 

@@ -18,10 +18,9 @@ LONG = 0.5  # seconds, above which one timing is enough
 
 
 class Cost(NamedTuple):
-    """Of a forward and a backward pass of one network on one batch of training strings, on one core. The time
-    is the processor's, so that it does not depend on what else the machine does."""
+    """Of a forward and a backward pass of one network on one batch of training strings, on one core."""
 
-    ms: float
+    ms: float  # of the processor's time, which does not depend on what else the machine does
     kib: float  # tensors that autograd keeps from the forward pass to the backward pass
 
 
@@ -31,23 +30,23 @@ def of_step(condition: Condition) -> Cost:
     words = task.sample(stream(0, "train"), condition.batch_size, "train")
     data = encoded(condition, [task.example(word) for word in words], "train")
     x = one_hot(data.x, len(task.alphabet), next(network.parameters()))
-    kept: dict[int, int] = {}
+    sizes: dict[int, int] = {}  # bytes of each storage, by its address
 
-    def keep(tensor: Tensor) -> Tensor:
-        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+    def record(tensor: Tensor) -> Tensor:
+        sizes[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
         return tensor
 
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+    with torch.autograd.graph.saved_tensors_hooks(record, lambda tensor: tensor):
         _pass(network, x, data)  # which also compiles what has to be compiled
     seconds: list[float] = []
     while len(seconds) < REPEATS and not (seconds and seconds[0] > LONG):
         began = time.process_time()
         _pass(network, x, data)
         seconds.append(time.process_time() - began)
-    return Cost(1e3 * median(seconds), sum(kept.values()) / 1024)
+    return Cost(1e3 * median(seconds), sum(sizes.values()) / 1024)
 
 
 def _pass(network: Network, x: Tensor, data: Dataset) -> None:
     y = network(x)[0][:, : x.shape[1]]
-    surprise = cross_entropy(y.movedim(-1, 1), data.y, reduction="none")
-    torch.autograd.grad((surprise * data.mask).sum(), [*network.parameters()], allow_unused=True)
+    losses = cross_entropy(y.movedim(-1, 1), data.y, reduction="none")
+    torch.autograd.grad((losses * data.mask).sum(), [*network.parameters()], allow_unused=True)

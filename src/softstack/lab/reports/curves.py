@@ -1,7 +1,6 @@
 """Learning curves of any runs: dev accuracy and loss by epoch, one line for each trial.
 
-Trials of one condition have one colour, and the trial in the middle, in the order of dev accuracy, is drawn
-bold: that one the legend speaks of.
+Trials of one condition have one colour. The bold one is in the middle in the order of dev accuracy.
 """
 
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from softstack.lab.runs import store
 from softstack.lab.training.conditions import Condition
 from softstack.words import counted
 
-# Okabe and Ito: told apart by colour-blind readers; then they are dashed
+# Okabe and Ito's, which colour-blind readers can tell apart; further lines are dashed
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 STYLES = ("-", "--", ":", "-.")
 MOST_LINES = 28  # conditions that can be told apart
@@ -28,18 +27,15 @@ MOST_FIELDS = 3  # that a name has
 
 
 def run_directories(paths: Sequence[Path]) -> list[Path]:
-    """The run directories that paths name: themselves, or all beneath them. What holds no run is passed over
-    where something else does: `runs/*` may have that too."""
-    places = [place for path in paths for place in _beneath(path)]
+    """The run directories that paths name: themselves, or all beneath them. A path that holds no run is
+    skipped where another does: `runs/*` may name such."""
+    places: list[Path] = []
+    for path in paths:
+        is_run = (path / "result.json").is_file() or not path.exists()
+        places += [path] if is_run else sorted(file.parent for file in path.rglob("result.json"))
     if not places:
         raise BadInput(f"{paths[0]} holds no finished run: name a run directory, or a folder of them")
     return list(dict.fromkeys(places))
-
-
-def _beneath(path: Path) -> list[Path]:
-    if (path / "result.json").is_file() or not path.exists():
-        return [path]
-    return sorted(file.parent for file in path.rglob("result.json"))
 
 
 def draw(runs: Sequence[store.Run]) -> Figure:

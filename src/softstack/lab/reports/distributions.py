@@ -2,11 +2,11 @@
 
 That our median of ten lies inside the paper's [min, max] is a lenient test. With many trials of ours one can
 ask more: draw ten of them, again and again, and see how often their min, median or max lies as far out as the
-paper's, on the side where that lies.
+paper's, on the same side.
 
-Our trials have test strings of their own. The authors tested the ten trials of a row on one file of strings,
-so that what the strings do to one trial they do to all: networks that all guess in the same way then score
-the same. For the figures of the test each draw is therefore of one set of strings and of ten trials on it.
+Our trials have test strings of their own. The authors tested the ten trials of a row on one file of strings:
+networks that all guess in the same way then score the same. So for the test figures each draw is of one set
+of strings and of ten trials on it.
 
 distributions.json   every trial's dev and test accuracy, by row, and the probability of each figure
 distributions.md     the same to read
@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from softstack.lab import tasks
 from softstack.lab.reports import table1 as report
 from softstack.lab.reports import writing
+from softstack.lab.reports.scores import stacked
 from softstack.lab.runs import store
 from softstack.lab.tasks.data import Dataset
 from softstack.lab.training.conditions import Condition
@@ -33,9 +33,9 @@ from softstack.words import counted
 
 Row = report.Row
 ENOUGH = 100  # trials of a row from which its distribution is known well enough
-DRAWN, DRAWS = 10, 20_000  # the paper's trials, and how often as many are drawn from ours
+TRIALS, DRAWS = 10, 20_000  # of the paper, and how often as many are drawn from ours
 UNLIKELY = 0.01
-STRINGS = 8_000  # on which all trials of a row are scored,
+STRINGS = 8_000  # on which all trials of a row are scored
 SETS = 400  # sets of test strings that are drawn from them
 TOGETHER, AT_ONCE = 20, 1_000  # networks, and strings, that are scored at once
 STATISTICS: dict[str, Callable[..., Any]] = {"min": np.min, "median": np.median, "max": np.max}
@@ -62,15 +62,14 @@ def on_common_strings(
     task = tasks.find(condition.task)
     rng = np.random.default_rng(10**6)
     data = encoded(condition, [task.example(word) for word in task.sample(rng, strings, "test")], "test")
-    networks = [store.network(store.load(store.place(root, condition, seed))) for seed in seeds]
+    networks = [store.network(run) for run in writing.runs_of(root, condition, seeds)]
     right = np.empty((len(data.mask), len(seeds)))
     for first in range(0, len(seeds), TOGETHER):
-        some = networks[first : first + TOGETHER]
-        stacked = [dict(network.named_parameters()) for network in some]
-        parameters = {name: torch.stack([p[name].detach() for p in stacked]) for name in stacked[0]}
+        group = networks[first : first + TOGETHER]
+        parameters = stacked(group)
         for begin in range(0, len(data.mask), AT_ONCE):
             part = Dataset(*(z[begin : begin + AT_ONCE] for z in data))
-            y = tested(some[0], parameters, part.x.expand(len(some), -1, -1), len(task.alphabet))
+            y = tested(group[0], parameters, part.x.expand(len(group), -1, -1), len(task.alphabet))
             counts = correct(y, part).sum(-1)  # (networks, strings)
             right[begin : begin + AT_ONCE, first : first + TOGETHER] = counts.T
     return Common(right, data.mask.sum(-1).double().numpy())
@@ -85,10 +84,10 @@ def probabilities(
     chances = {}
     for split in ("dev", "test"):
         ours = 100 * np.array([trial[split] for trial in trials])
-        draws = rng.choice(ours, (DRAWS, DRAWN))
+        draws = rng.choice(ours, (DRAWS, TRIALS))
         if split == "test" and common is not None:
             sets = rng.integers(len(common), size=(DRAWS, 1))
-            draws = 100 * common[sets, rng.integers(len(trials), size=(DRAWS, DRAWN))]
+            draws = 100 * common[sets, rng.integers(len(trials), size=(DRAWS, TRIALS))]
         for name, statistic in STATISTICS.items():
             figure, values = paper[f"{split}_{name}"], statistic(draws, axis=1).round(1)
             below, above = (values <= figure + 1e-9).mean(), (values >= figure - 1e-9).mean()
@@ -104,11 +103,11 @@ def rows(table: Sequence[Row], common: Sequence[NDArray[np.float64]]) -> list[Ro
         trials = [{name: trial[name] for name in ("seed", "dev", "test")} for trial in row["trials"]]
         first = {name: row[name] for name in ("row", "task", "buffered", "controller", "stack", "paper")}
         statistics = {name: row[name] for name in report.STATISTICS}
-        chances = probabilities(trials, row["paper"], scores)
-        own = probabilities(trials, row["paper"])
-        listed.append(
-            {**first, **statistics, "probability": chances, "on_own_strings": own, "trials": trials}
-        )
+        chances = {
+            "probability": probabilities(trials, row["paper"], scores),
+            "on_own_strings": probabilities(trials, row["paper"]),
+        }
+        listed.append({**first, **statistics, **chances, "trials": trials})
     return listed
 
 
@@ -121,29 +120,28 @@ def cells(row: Row) -> list[str]:
     for split in ("dev", "test"):
         names = [f"{split}_{name}" for name in STATISTICS]
         texts.append(" / ".join(f"{row[name]:.1f}" for name in names))
-        texts.append(" / ".join(f"{row['paper'][n]:.1f} ({_said(row['probability'][n])})" for n in names))
+        texts.append(" / ".join(f"{row['paper'][n]:.1f} ({_chance(row['probability'][n])})" for n in names))
     return texts
 
 
-def _said(chance: float) -> str:
+def _chance(chance: float) -> str:
     text = f"{chance:.2f}" if chance >= UNLIKELY else f"{chance:.3f}" if chance >= 0.001 else "<0.001"
     return text if chance >= UNLIKELY else f"**{text}**"
 
 
-def unlikely(listed: Sequence[Row]) -> list[tuple[Row, str]]:
-    return [(row, name) for row in listed for name, chance in row["probability"].items() if chance < UNLIKELY]
-
-
 def verdict(listed: Sequence[Row]) -> str:
-    far, figures = unlikely(listed), sum(len(row["probability"]) for row in listed)
+    unlikely = [
+        (row, name) for row in listed for name, chance in row["probability"].items() if chance < UNLIKELY
+    ]
+    figures = sum(len(row["probability"]) for row in listed)
     trials = counted(len(listed[0]["trials"]), "trial")
-    said = (
+    sentences = (
         f"We have {trials} of each row. If the paper's ten were ten of ours, how likely would its figures "
-        f"be? {len(far)} of the paper's {figures} figures have a probability below {UNLIKELY}, where chance "
-        f"gives about {UNLIKELY * figures:.0f}."
+        f"be? {len(unlikely)} of the paper's {figures} figures have a probability below {UNLIKELY}, where "
+        f"chance gives about {UNLIKELY * figures:.0f}."
     )
-    names = [f"{_named(row)}: {name.replace('_', ' ')} {row['paper'][name]:.1f}" for row, name in far]
-    return f"{said} The unlikely ones: {'; '.join(names)}." if names else said
+    names = [f"{_named(row)}: {name.replace('_', ' ')} {row['paper'][name]:.1f}" for row, name in unlikely]
+    return f"{sentences} The unlikely ones: {'; '.join(names)}." if names else sentences
 
 
 def _named(row: Row) -> str:

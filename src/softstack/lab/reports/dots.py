@@ -17,19 +17,20 @@ MOST_APART = 3  # dots of a pile that can be told apart
 ROOM = 5.0  # percent of accuracy that a count of dots takes
 APART = 11  # pixels between ranges
 THREE = ("min", "median", "max")  # what a range shows, as columns of a table are called
+OWNERS = {"ours": "ours", "paper": "the paper's"}  # of ranges
 
 
 class Trial(NamedTuple):
-    """A dot: its accuracy in percent, and what is said of it when it is pointed at."""
+    """A dot: a trial's name and its accuracy in percent, which are shown when it is pointed at."""
 
     name: str
     value: float
 
 
 class Range(NamedTuple):
-    """Minimum, median and maximum in percent. `kind` is "ours" or "paper": its colour and its line."""
+    """Minimum, median and maximum in percent."""
 
-    kind: str
+    kind: str  # one of OWNERS: its colour and its line
     low: float
     middle: float
     high: float
@@ -68,6 +69,11 @@ class Group(NamedTuple):
     text: str
     columns: Sequence[str]
     entries: Sequence[Entry]
+
+
+def verdict(count: int, of: int, what: str) -> tuple[str, str]:
+    """Right for all, wrong for none."""
+    return "right" if count == of else "" if count else "wrong", f"{count} of {of} {what}"
 
 
 def groups(listed: Sequence[Group]) -> str:
@@ -122,7 +128,7 @@ def _lane(lane: Lane, column: str, least: float) -> str:
 
 
 def axis(lane: Lane, what: str, least: float) -> str:
-    """One lane as SVG: dots on top, then the ranges. What is drawn is also said, to who points or listens."""
+    """One lane as SVG: dots on top, then the ranges, with their numbers for those who point or listen."""
     band = BAND if lane.trials else 6
     height = band + APART * len(lane.ranges) + 2
     marks = "".join(
@@ -136,19 +142,18 @@ def axis(lane: Lane, what: str, least: float) -> str:
         for pile, left in zip(piles, lefts, strict=False)
     )
     ranges = "".join(_range(r, band + APART * (k + 0.5), least) for k, r in enumerate(lane.ranges))
-    said = "; ".join(f"{_owner(r)} {r}" for r in lane.ranges)
+    numbers = "; ".join(f"{OWNERS[r.kind]} {r}" for r in lane.ranges)
     label = html.escape(", ".join(filter(None, (what, lane.name))))
     return (
-        f'<svg class="axis" height="{height}" role="img" aria-label="{label}, in percent: {said}">'
+        f'<svg class="axis" height="{height}" role="img" aria-label="{label}, in percent: {numbers}">'
         f"{marks}{dots}{ranges}</svg>"
     )
 
 
 def _piles(trials: Sequence[Trial]) -> list[list[Trial]]:
     """Dots that would hide each other stand together."""
-    line = sorted(trials, key=lambda trial: trial.value)
     piles: list[list[Trial]] = []
-    for trial in line:
+    for trial in sorted(trials, key=lambda trial: trial.value):
         if piles and trial.value - piles[-1][0].value < NEAR:
             piles[-1].append(trial)
         else:
@@ -157,19 +162,17 @@ def _piles(trials: Sequence[Trial]) -> list[list[Trial]]:
 
 
 def _pile(pile: Sequence[Trial], band: float, least: float) -> str:
-    """Dots one above the other. Where they are many, each tells of all."""
+    """Dots one above the other. Where they are many, the title of each is that of all."""
     floor, room = band - RADIUS - 1, band - 2 * RADIUS - 2
     apart = min(2 * RADIUS - 1, room / max(len(pile) - 1, 1))
-    told = [f"{trial.name}: {trial.value:.1f} %" for trial in pile]
-    many = len(pile) > MOST_APART
-    parts = []
-    for k, (trial, text) in enumerate(zip(pile, told, strict=True)):
-        title = html.escape("\n".join(told) if many else text)
-        parts.append(
-            f'<circle class="dot" cx="{_x(trial.value, least)}" cy="{floor - k * apart:.1f}" r="{RADIUS}">'
-            f"<title>{title}</title></circle>"
-        )
-    return "".join(parts)
+    titles = [f"{trial.name}: {trial.value:.1f} %" for trial in pile]
+    if len(pile) > MOST_APART:
+        titles = ["\n".join(titles)] * len(pile)
+    return "".join(
+        f'<circle class="dot" cx="{_x(trial.value, least)}" cy="{floor - k * apart:.1f}" r="{RADIUS}">'
+        f"<title>{html.escape(title)}</title></circle>"
+        for k, (trial, title) in enumerate(zip(pile, titles, strict=True))
+    )
 
 
 def _count(pile: Sequence[Trial], before: float, band: float, least: float) -> str:
@@ -184,15 +187,11 @@ def _range(r: Range, y: float, least: float) -> str:
     low, middle, high = (_x(value, least) for value in (r.low, r.middle, r.high))
     ends = "".join(f'<line x1="{x}" x2="{x}" y1="{y - 2.5}" y2="{y + 2.5}"/>' for x in (low, high))
     return (
-        f'<g class="range {r.kind}"><title>{_owner(r)}: {r}, least / median / most</title>'
+        f'<g class="range {r.kind}"><title>{OWNERS[r.kind]}: {r}, least / median / most</title>'
         f'<line class="hit" x1="{low}" x2="{high}" y1="{y}" y2="{y}"/>'
         f'<line x1="{low}" x2="{high}" y1="{y}" y2="{y}"/>{ends}'
         f'<line class="median" x1="{middle}" x2="{middle}" y1="{y - 4.5}" y2="{y + 4.5}"/></g>'
     )
-
-
-def _owner(r: Range) -> str:
-    return {"ours": "ours", "paper": "the paper's"}[r.kind]
 
 
 def _ticks(least: float) -> str:

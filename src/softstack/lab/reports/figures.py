@@ -1,4 +1,4 @@
-"""Figures 5 and 6: what a network did on an input, drawn against time.
+"""Figures 5 and 6: what a network did on an input, listed against time.
 
 As in the paper, time runs down and lighter is more. There is a column for each head of the network's memory
 (of a stack: pop strength, push strength, pushed vectors), for the input and for the predicted output. A
@@ -94,9 +94,9 @@ def observe(network: Network, condition: Condition, symbols: Sequence[str]) -> O
 def steps_of_outputs(o: Tensor, count: int, *, discard_first: bool) -> tuple[int | None, ...]:
     """§2.3: the step at which each of the first outputs was whole: when the strengths given so far reach its
     end in the output buffer. No step gives more than 1, so none makes two. None: never. o is (steps,)."""
-    whole = o.double().cumsum(0) + 1e-6  # (steps,)
+    sums = (o.double().cumsum(0) + 1e-6).tolist()  # by step
     ends = range(1 + discard_first, count + 1 + discard_first)
-    return tuple(next((t for t, held in enumerate(whole.tolist()) if held >= end), None) for end in ends)
+    return tuple(next((t for t, total in enumerate(sums) if total >= end), None) for end in ends)
 
 
 class Block(NamedTuple):
@@ -107,16 +107,16 @@ class Block(NamedTuple):
     labels: Sequence[str]  # of the k numbers
 
 
-def draw(network: Network, condition: Condition, seen: Observed, title: str = "") -> Figure:
+def draw(network: Network, condition: Condition, run: Observed, title: str = "") -> Figure:
     """The columns of Figures 5 and 6."""
     task, buffered = tasks.find(condition.task), isinstance(network, BufferedStackRNN)
-    drawn = blocks(seen, task.alphabet, buffered=buffered)
-    steps = len(seen.trace.x)
-    size = (2 + 0.32 * sum(len(block.labels) + 1.2 for block in drawn), 1.6 + 0.22 * steps)
+    listed = blocks(run, task.alphabet, buffered=buffered)
+    steps = len(run.trace.x)
+    size = (2 + 0.32 * sum(len(block.labels) + 1.2 for block in listed), 1.6 + 0.22 * steps)
     figure = Figure(figsize=size)
-    ratios = [len(block.labels) for block in drawn]
-    axes = figure.subplots(1, len(drawn), squeeze=False, width_ratios=ratios)[0]
-    for axis, (name, values, labels) in zip(axes, drawn, strict=True):
+    ratios = [len(block.labels) for block in listed]
+    axes = figure.subplots(1, len(listed), squeeze=False, width_ratios=ratios)[0]
+    for axis, (name, values, labels) in zip(axes, listed, strict=True):
         image = axis.imshow(
             values.numpy(), cmap="viridis", vmin=0, vmax=1, aspect="auto", interpolation="nearest"
         )
@@ -124,11 +124,11 @@ def draw(network: Network, condition: Condition, seen: Observed, title: str = ""
         turned = 90 if max(map(len, labels)) > 2 else 0
         axis.set_xticks(range(len(labels)), labels, fontsize=8, rotation=turned)
         axis.set_yticks([])
-    names = [str(t + 1) for t in range(steps)] if buffered else seen.example.input
+    names = [str(t + 1) for t in range(steps)] if buffered else run.example.input
     axes[0].set_yticks(range(steps), names, fontsize=8)
     axes[0].set_ylabel("step" if buffered else "input, step by step")
     figure.suptitle(title or f"{task.name.replace('_', ' ')}, {condition.controller} controller", fontsize=10)
-    longest = max(len(label) for block in drawn for label in block.labels)
+    longest = max(len(label) for block in listed for label in block.labels)
     height, room = figure.get_figheight(), 0.3 + 0.07 * longest if longest > 2 else 0.0  # inches
     figure.subplots_adjust(
         left=0.12, right=0.88, top=1 - 0.85 / height, bottom=max(0.12, room / height), wspace=0.35
@@ -145,49 +145,44 @@ def as_written(figure: Figure) -> Figure:
     return figure
 
 
-def blocks(seen: Observed, alphabet: Sequence[str], *, buffered: bool) -> list[Block]:
-    """What is drawn of a run: values from 0, which is dark, to 1; NaN where there is nothing."""
-    trace = seen.trace
-    listed = []
-    for layer, column in heads_of(seen, buffered=buffered):
+def blocks(run: Observed, alphabet: Sequence[str], *, buffered: bool) -> list[Block]:
+    """What is listed of a run: values from 0, which is dark, to 1; NaN where there is nothing. The scale of a
+    head is wider where its values need that."""
+    trace, listed = run.trace, []
+    for layer_trace, column, title in heads_of(run, buffered=buffered):
         alone = "" if column.title == column.name else column.name  # the label of a number without one
         labels = [label or alone for label in column.labels]
-        values = of_head(seen.traces[layer], column)
-        least, most = _range(values)
-        title = titled(seen, layer, column)
-        title = title if (least, most) == (0, 1) else f"{title}\n{least:.2g} to {most:.2g}"
+        values = of_head(layer_trace, column)
+        finite = values[values.isfinite()].tolist()
+        least, most = min([0.0, *finite]), max([1.0, *finite])  # of the darkest and the lightest colour
+        if (least, most) != (0, 1):
+            title = f"{title}\n{least:.2g} to {most:.2g}"
         listed.append(Block(title, (values - least) / (most - least), labels))
     listed.append(Block("input", trace.x, alphabet))
-    listed.append(Block("output", trace.y.softmax(-1) if buffered else seen.output, alphabet))
+    listed.append(Block("output", trace.y.softmax(-1) if buffered else run.output, alphabet))
     if buffered:  # beside the step at which each was whole
         read_off = torch.full((len(trace.x), len(alphabet)), torch.nan)
-        for step, output in zip(seen.made_at, seen.output, strict=True):
+        for step, output in zip(run.made_at, run.output, strict=True):
             if step is not None:
                 read_off[step] = output
         listed.append(Block("read off", read_off, alphabet))
     return listed
 
 
-def heads_of(seen: Observed, *, buffered: bool) -> list[tuple[int, Column]]:
-    """The heads of all layers, each with the number of its layer from 0."""
-    every = [columns(trace.memory, buffered=buffered) for trace in seen.traces]
-    return [(layer, column) for layer, heads in enumerate(every) for column in heads]
-
-
-def titled(seen: Observed, layer: int, column: Column) -> str:
-    """What stands above a head: with its layer where there are several."""
-    return column.title if len(seen.traces) == 1 else f"{column.title}\nlayer {layer + 1}"
+def heads_of(run: Observed, *, buffered: bool) -> list[tuple[Trace, Column, str]]:
+    """The heads of all layers: the layer's trace, the head, and its title, with the layer where there are
+    several."""
+    several = len(run.traces) > 1
+    return [
+        (trace, column, f"{column.title}\nlayer {layer}" if several else column.title)
+        for layer, trace in enumerate(run.traces, 1)
+        for column in columns(trace.memory, buffered=buffered)
+    ]
 
 
 def of_head(trace: Trace, column: Column) -> Tensor:
     """What a head said, (steps, k)."""
     return said(trace)[column.name].reshape(len(trace.x), -1)
-
-
-def _range(values: Tensor) -> tuple[float, float]:
-    """What the darkest and the lightest colour stand for: 0 and 1, or less and more where values need it."""
-    known = values[values.isfinite()].tolist()
-    return min([0.0, *known]), max([1.0, *known])
 
 
 def rendered(figure: Figure, kind: str, dpi: int = 150) -> bytes:
@@ -197,18 +192,18 @@ def rendered(figure: Figure, kind: str, dpi: int = 150) -> bytes:
     return file.getvalue()
 
 
-def as_json(seen: Observed) -> dict[str, Any]:
-    """Everything that was seen, as plain lists; null where a number is infinite or none at all. A network of
-    several layers has `layers`, a trace of each."""
+def as_json(run: Observed) -> dict[str, Any]:
+    """Everything that was observed, as plain lists; null for infinity and NaN. A network of several layers
+    has `layers`, a trace of each."""
     layers = [
-        {name: plain(values.tolist()) for name, values in trace.tensors().items()} for trace in seen.traces
+        {name: plain(values.tolist()) for name, values in trace.tensors().items()} for trace in run.traces
     ]
     return {
-        "input": list(seen.example.input),
-        "target": [target or UNSCORED for target in seen.example.target],
-        "predicted": list(seen.predicted),
-        "fed": list(seen.fed),
-        "made_at": list(seen.made_at),
-        "output": plain(seen.output.tolist()),
+        "input": list(run.example.input),
+        "target": [target or UNSCORED for target in run.example.target],
+        "predicted": list(run.predicted),
+        "fed": list(run.fed),
+        "made_at": list(run.made_at),
+        "output": plain(run.output.tolist()),
         **({"trace": layers[0]} if len(layers) == 1 else {"layers": layers}),
     }

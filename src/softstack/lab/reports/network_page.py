@@ -1,6 +1,6 @@
 """`softstack view`: run directories as one page in which their networks run on what is typed.
 
-A network whose memory or controller the page cannot run is played back: runs on some strings are recorded.
+Where the page cannot run a network's memory or controller, recorded runs on some strings are played back.
 """
 
 import base64
@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from softstack import viewer
 from softstack.cell import StackCell
@@ -20,7 +19,6 @@ from softstack.lab.reports.figures import FIGURES
 from softstack.lab.runs import store
 from softstack.lab.tasks import Task
 from softstack.lab.tasks.page import record
-from softstack.lab.training.conditions import Condition, Network
 from softstack.viewer.declared import described, words_for
 
 
@@ -34,28 +32,25 @@ def page(
     """The page of some trained networks, the first two side by side, each with a note if there are any."""
     if not runs:
         raise BadInput("no run directory is given: name one, as `softstack train` prints it")
-    inputs = tasks.find(runs[0].condition.task).inputs
-    firsts: list[Sequence[str]] = []
-    for run in runs:
-        task = tasks.find(run.condition.task)
-        firsts.append(symbols if symbols and task.inputs == inputs else _first_input(task))
-    data, scripts = contents(runs, firsts, notes or [""] * len(runs))
-    title = names.task(tasks.find(runs[0].condition.task).name)
-    return viewer.page(data, title, stamp=stamp(), before=before, kinds=scripts)
+    tasks_of_runs = [tasks.find(run.condition.task) for run in runs]
+    first = tasks_of_runs[0]
+    inputs = [symbols if symbols and t.inputs == first.inputs else _first_input(t) for t in tasks_of_runs]
+    data, scripts = contents(runs, inputs, notes or [""] * len(runs))
+    return viewer.page(data, names.task(first.name), stamp=stamp(), before=before, kinds=scripts)
 
 
 def contents(
     runs: Sequence[store.Run], firsts: Sequence[Sequence[str]], notes: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """What the page is given: networks, each with its first input and a note, and their tasks; and scripts of
-    tasks that bring their own."""
+    """Data of the page: networks, each with its first input and a note, and their tasks; and scripts of tasks
+    that bring their own."""
     pages = {run.condition.task: _task(tasks.find(run.condition.task)) for run in runs}
     scripts = {page["kind"]: script for page in pages.values() if (script := page.pop("script", ""))}
     networks = []
     for run, first, note in zip(runs, firsts, notes, strict=True):
         networks += _layers(run, note, first)
         task, page = tasks.find(run.condition.task), pages[run.condition.task]
-        if not page["kind"] and tasks.knows(task, tuple(first)):  # the page cannot compute it: it comes along
+        if not page["kind"] and tasks.knows(task, tuple(first)):  # the page cannot compute it itself
             page["examples"].append(record(task, tuple(first)))
     return {"networks": networks, "tasks": pages}, scripts
 
@@ -69,8 +64,8 @@ def stamp() -> str:
 
 def _first_input(task: Task) -> tuple[str, ...]:
     """The paper's own input where it shows one."""
-    shown = [figure.symbols for figure in FIGURES if figure.condition.task == task.name]
-    return shown[0] if shown else task.sample(np.random.default_rng(0), 1, "train")[0]
+    inputs = [figure.symbols for figure in FIGURES if figure.condition.task == task.name]
+    return inputs[0] if inputs else task.sample(np.random.default_rng(0), 1, "train")[0]
 
 
 def _layers(run: store.Run, note: str, first: Sequence[str]) -> list[dict[str, Any]]:
@@ -79,7 +74,13 @@ def _layers(run: store.Run, note: str, first: Sequence[str]) -> list[dict[str, A
     reason, count = recording.why_not_run(network), len(network.cells)
     data = [_network(run, cell, note, first) for cell in network.cells]
     if not reason:
-        return [{**data[0], **_weights(network, c)}]
+        weights = {
+            name.removeprefix("cell."): base64.b64encode(w.numpy().astype("<f4").tobytes()).decode()
+            for name, w in network.state_dict().items()
+        }
+        sizes = ("input_size", "output_size", "hidden_size", "memory_size")
+        numbers = {"steps_per_symbol": c.steps_per_symbol, **{name: getattr(network, name) for name in sizes}}
+        return [{**data[0], **numbers, "weights": weights}]
     strings = recording.strings(tasks.find(c.task), first)
     records = zip(*(recording.record(network, c, symbols) for symbols in strings), strict=True)
     for layer, (entry, runs) in enumerate(zip(data, records, strict=True), 1):
@@ -91,7 +92,7 @@ def _layers(run: store.Run, note: str, first: Sequence[str]) -> list[dict[str, A
 
 
 def _network(run: store.Run, cell: StackCell, note: str, first: Sequence[str]) -> dict[str, Any]:
-    """What is said of a network, and of the memory of one of its cells."""
+    """Words for a network, and for the memory of one of its cells."""
     c = run.condition
     kind = names.network(c.controller, buffered=c.buffered)
     words = f"{kind} controller, {words_for(cell.memory)}"
@@ -112,24 +113,8 @@ def _network(run: store.Run, cell: StackCell, note: str, first: Sequence[str]) -
     }
 
 
-def _weights(network: Network, condition: Condition) -> dict[str, Any]:
-    """What the page needs to run a network itself."""
-    return {
-        "steps_per_symbol": condition.steps_per_symbol,
-        "input_size": network.input_size,
-        "output_size": network.output_size,
-        "hidden_size": network.hidden_size,
-        "memory_size": network.memory_size,
-        "weights": {name.removeprefix("cell."): _packed(w) for name, w in network.state_dict().items()},
-    }
-
-
-def _packed(weights: Tensor) -> str:
-    return base64.b64encode(weights.numpy().astype("<f4").tobytes()).decode()
-
-
 def _task(task: Task) -> dict[str, Any]:
-    drawn = task.sample(np.random.default_rng(0), 200, "train")
+    strings = task.sample(np.random.default_rng(0), 200, "train")
     machine = tasks.machine_of(task)
     return {
         "title": names.task(task.name),
@@ -138,7 +123,7 @@ def _task(task: Task) -> dict[str, Any]:
         "alphabet": list(task.alphabet),
         "padding": task.padding,
         "lengths": sorted({task.length("train"), task.length("dev"), task.length("test")}),
-        "trained": max(map(len, drawn)),
+        "trained": max(map(len, strings)),
         "pdt": None if machine is None else transducer(machine),
         **tasks.page_of(task),
     }

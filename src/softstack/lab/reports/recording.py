@@ -1,4 +1,4 @@
-"""Networks that the page cannot run: which they are, and runs of them that it plays back."""
+"""Networks that the page cannot run: why not, and runs of them that it plays back."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,10 +14,10 @@ from softstack.lab.training.draws import fed
 from softstack.memory import NoMemory, Queue, Stack
 from softstack.viewer import recorded
 
-CORES: tuple[type, ...] = (Linear, MLP, RNN, GRU, LSTM)  # forward.js has these,
-MEMORIES: tuple[type, ...] = (Stack, Queue, NoMemory)  # and these
-SHORT = 12  # strings like those of training
-LONG = 200  # the most symbols of the long one
+CORES: tuple[type, ...] = (Linear, MLP, RNN, GRU, LSTM)  # that forward.js has
+MEMORIES: tuple[type, ...] = (Stack, Queue, NoMemory)  # that forward.js has
+SHORT = 12  # recorded strings like those of training
+LONG = 200  # symbols of the long one, at most
 
 
 def why_not_run(network: Network) -> str:
@@ -31,7 +31,7 @@ def why_not_run(network: Network) -> str:
 
 
 def note(reason: str) -> str:
-    """What a reader is told of a network that is played back."""
+    """The note on a network that is played back."""
     return (
         f"This network is played back, not run, in this page, which cannot run {reason}: "
         "choose one of the strings that were recorded."
@@ -43,8 +43,8 @@ def strings(task: Task, first: Sequence[str]) -> list[tuple[str, ...]]:
     rng = np.random.default_rng(0)
     short = dict.fromkeys(task.sample(rng, 5 * SHORT, "train"))
     long = [symbols for symbols in task.sample(rng, 5 * SHORT, "test") if len(symbols) <= LONG]
-    chosen = [tuple(first), *sorted(list(short)[:SHORT], key=len), *sorted(long, key=len)[-1:]]
-    return list(dict.fromkeys(chosen))
+    by_length = [*sorted([*short][:SHORT], key=len), *sorted(long, key=len)[-1:]]
+    return list(dict.fromkeys([tuple(first), *by_length]))
 
 
 def record(network: Network, condition: Condition, symbols: Sequence[str]) -> list[dict[str, Any]]:

@@ -1,8 +1,8 @@
 """A page for each row of Table 1: how its trials learnt, how they compare with the paper's, and three of them
 at work: the best, the one in the middle and the worst, in the order of their dev accuracy.
 
-The charts are SVG written here, because the page's stylesheet gives them its colours, light and dark.
-matplotlib takes 47 ms for a chart where this takes 0.06, and a chart of its has twelve times the bytes.
+The charts are SVG written here, so that the page's stylesheet gives them its colours, light and dark.
+matplotlib takes 47 ms for a chart where this takes 0.06, and its charts have twelve times the bytes.
 """
 
 import html
@@ -35,13 +35,11 @@ def write(root: Path, rows: Sequence[Row], index: str) -> None:
 def page(runs: Sequence[store.Run], paper: Row | None, index: str, title: str = "Table 1") -> str:
     """The page of one condition's trials; without `paper` there is nothing to compare them with. A link leads
     back to the report of this title, in the file `index`."""
-    chosen = ordered(runs)
-    shown = [chosen[place] for place in PLACES if place in chosen]
-    notes = [f"{place} of {len(runs)} by dev" for place in PLACES if place in chosen]
-    marked = {run.seed: place for place, run in chosen.items()}
+    examples = ordered(runs)
+    marks = {run.seed: place for place, run in examples.items()}
     charts = {
-        "Dev accuracy after each epoch": curves(runs, marked, "dev"),
-        "Loss in each epoch": curves(runs, marked, "loss"),
+        "Dev accuracy after each epoch": curves(runs, marks, "dev"),
+        "Loss in each epoch": curves(runs, marks, "loss"),
     }
     figures = (f"<figure><figcaption>{name}</figcaption>{svg}</figure>" for name, svg in charts.items())
     before = (
@@ -50,29 +48,36 @@ def page(runs: Sequence[store.Run], paper: Row | None, index: str, title: str = 
         f'<section class="panel report"><h2>{counted(len(runs), "trial")}</h2>'
         '<p class="caption">Best, median and worst are by dev accuracy: '
         "one who has not seen the test would choose so.</p>"
-        f'<div class="charts">{"".join(figures)}</div>{_table(runs, marked)}</section>'
+        f'<div class="charts">{"".join(figures)}</div>{_table(runs, marks)}</section>'
         f"{sheet.key(paper=bool(paper))}{accuracies(runs, paper)}"
     )
-    return network_page.page(shown, notes=notes, before=before)
+    notes = [f"{place} of {len(runs)} by dev" for place in examples]
+    return network_page.page([*examples.values()], notes=notes, before=before)
 
 
 def ordered(runs: Sequence[store.Run]) -> dict[str, store.Run]:
     """Three trials by name; of fewer than three trials, as many as there are."""
-    line = ranked(runs)
-    places = {"best": line[-1], "median": line[len(line) // 2], "worst": line[0]}
-    shown: dict[str, store.Run] = {}
-    for place in PLACES:
-        if places[place] not in shown.values():
-            shown[place] = places[place]
-    return shown
+    worst_first = ranked(runs)
+    examples: dict[str, store.Run] = {}
+    for place, k in zip(PLACES, (-1, len(runs) // 2, 0), strict=True):
+        if worst_first[k] not in examples.values():
+            examples[place] = worst_first[k]
+    return examples
 
 
-def curves(runs: Sequence[store.Run], marked: dict[int, str], what: str) -> str:
-    """One line per trial; the three that are shown stand out, by width, dashes and a name at their end."""
+def curves(runs: Sequence[store.Run], marks: dict[int, str], what: str) -> str:
+    """One line per trial, of its dev accuracy ("dev") or its "loss". Those with marks, by seed, stand out by
+    width, dashes and a name at their end."""
     longest = max(len(run.epochs) for run in runs)
-    values = {run.seed: [getattr(epoch, what) for epoch in run.epochs] for run in runs}
+    values = {run.seed: [float(getattr(epoch, what)) for epoch in run.epochs] for run in runs}
     every = [value for line in values.values() for value in line]
-    least, most = (_floor(every), 1.0) if what == "dev" else (0.0, max(every) or 1.0)
+    if what == "dev":
+        name, form, most = "Dev accuracy", ".0%", 1.0
+        least = max(0.0, (math.floor(10 * min(every)) - 1) / 10)  # a tenth below the least of them
+        levels = _tenths(least)
+    else:
+        name, form, most, least = "Loss", ".3g", max(every) or 1.0, 0.0
+        levels = [most * k / 4 for k in range(5)]
 
     def x(epoch: float) -> float:
         return LEFT + (WIDTH - LEFT - 78) * (epoch - 1) / max(longest - 1, 1)
@@ -80,29 +85,27 @@ def curves(runs: Sequence[store.Run], marked: dict[int, str], what: str) -> str:
     def y(value: float) -> float:
         return TOP + (HEIGHT - TOP - BOTTOM) * (1 - (value - least) / (most - least))
 
-    levels = _levels(least) if what == "dev" else [most * k / 4 for k in range(5)]
-    parts = [_level(y(v), f"{v:.0%}" if what == "dev" else f"{v:.3g}") for v in levels]
+    parts = [_level(y(level), f"{level:{form}}") for level in levels]
     parts += [_text(x(n), HEIGHT - BOTTOM + 18, str(n), "middle") for n in _ticks(longest)]
     parts.append(_text((WIDTH + LEFT - 78) / 2, HEIGHT - 2, "epoch", "middle"))
-    taken: list[float] = []
-    for run in sorted(runs, key=lambda run: run.seed in marked):  # those marked are drawn on top
+    heights: list[float] = []  # of names
+    for run in sorted(runs, key=lambda run: run.seed in marks):  # those with marks are drawn on top
         points = " ".join(f"{x(n):.1f},{y(v):.1f}" for n, v in enumerate(values[run.seed], 1))
-        kind = marked.get(run.seed, "other")
-        parts.append(f'<polyline class="{kind}" points="{points}"><title>seed {run.seed}</title></polyline>')
-        if kind != "other":
-            end, place = values[run.seed][-1], x(len(run.epochs))
-            at = _free(y(end) + 4, taken)
-            taken.append(at)
-            parts.append(_text(place + 5, at, kind, "start strong"))
-    name = "Dev accuracy" if what == "dev" else "Loss"
-    return _svg(parts, f"{name} of {counted(len(runs), 'trial')} by epoch")
+        mark = marks.get(run.seed, "other")
+        parts.append(f'<polyline class="{mark}" points="{points}"><title>seed {run.seed}</title></polyline>')
+        if run.seed in marks:
+            heights.append(_free(y(values[run.seed][-1]) + 4, heights))
+            parts.append(_text(x(len(run.epochs)) + 5, heights[-1], mark, "start strong"))
+    label = html.escape(f"{name} of {counted(len(runs), 'trial')} by epoch")
+    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
 
 
-def _free(at: float, taken: Sequence[float]) -> float:
-    """The place nearest to `at` where a name meets no other and is not cut off; there are three at most."""
-    places = (at + 15 * step for step in (0, 1, -1, 2, -2, 3, -3, 4))
-    free = (place for place in places if all(abs(place - other) >= 15 for other in taken))
-    return next(place for place in free if place >= TOP - 2)
+def _free(height: float, names: Sequence[float]) -> float:
+    """The height nearest to this one where a name is not cut off and touches none of the other names, which
+    are three at most."""
+    heights = (height + 15 * step for step in (0, 1, -1, 2, -2, 3, -3, 4))
+    free = (height for height in heights if all(abs(height - name) >= 15 for name in names))
+    return next(height for height in free if height >= TOP - 2)
 
 
 def accuracies(runs: Sequence[store.Run], paper: Row | None) -> str:
@@ -119,12 +122,8 @@ def accuracies(runs: Sequence[store.Run], paper: Row | None) -> str:
     return dots.groups([dots.Group(title, "", table_page.COLUMNS, [entry])])
 
 
-def _floor(values: Sequence[float]) -> float:
-    """Where an axis of accuracies begins: a tenth below the least of them."""
-    return max(0.0, (math.floor(10 * min(values)) - 1) / 10)
-
-
-def _levels(least: float) -> list[float]:
+def _tenths(least: float) -> list[float]:
+    """From the least to 1, but only every second one where they are many."""
     tenths = range(round(10 * least), 11)
     return [k / 10 for k in tenths if len(tenths) < 7 or (10 - k) % 2 == 0]
 
@@ -143,15 +142,10 @@ def _text(x: float, y: float, text: str, kind: str) -> str:
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{html.escape(text)}</text>'
 
 
-def _svg(parts: Sequence[str], label: str) -> str:
-    body = "".join(parts)
-    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{html.escape(label)}">{body}</svg>'
-
-
-def _table(runs: Sequence[store.Run], marked: dict[int, str]) -> str:
+def _table(runs: Sequence[store.Run], marks: dict[int, str]) -> str:
     rows = "".join(
         f"<tr><td>{run.seed}</td><td>{run.result['epochs']}</td><td>{run.result['dev']:.1%}</td>"
-        f"<td>{run.result['test']:.1%}</td><td>{marked.get(run.seed, '')}</td></tr>"
+        f"<td>{run.result['test']:.1%}</td><td>{marks.get(run.seed, '')}</td></tr>"
         for run in runs
     )
     heads = "".join(f"<th scope=col>{name}</th>" for name in ("seed", "epochs", "dev", "test", ""))

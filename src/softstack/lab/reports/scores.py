@@ -14,7 +14,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from softstack.lab import tasks
-from softstack.lab.reports.writing import Line, measured
+from softstack.lab.reports.writing import Line, measured, runs_of
 from softstack.lab.runs import store
 from softstack.lab.tasks import Task
 from softstack.lab.tasks.data import Dataset, Example
@@ -23,8 +23,8 @@ from softstack.lab.training.draws import encoded
 from softstack.lab.training.population import Parameters, correct, tested
 
 FACTORS = {1: 200, 2: 100, 5: 50, 10: 50}  # strings, by how many times they are as long as in training
-STRINGS = 5_000  # what the strings are drawn by: no trial draws from it
-ROOM = 4_000_000  # networks by strings by squared length that are run at once: some memories need as much
+STRINGS = 5_000  # the seed of the strings, which no trial has
+ROOM = 4_000_000  # networks times strings times squared length that run at once: some memories need as much
 
 
 class Score(NamedTuple):
@@ -42,41 +42,45 @@ def strings(task: Task, factor: int) -> list[Example]:
     return tasks.longer(task, rng, FACTORS[factor], factor)
 
 
+def stacked(networks: Sequence[Network]) -> Parameters:
+    """The parameters of networks of one condition, as those of a population."""
+    states = [network.state_dict() for network in networks]
+    return {name: torch.stack([state[name] for state in states]) for name in states[0]}
+
+
 def scores(network: Network, parameters: Parameters, condition: Condition, data: Dataset) -> list[Score]:
     """One for each network of a population, `data` (n, T) being the same for all."""
     letters = len(tasks.find(condition.task).alphabet)
     P, (n, T) = len(next(iter(parameters.values()))), data.x.shape
-    rights, nats = [], []
-    for part in range(0, n, size := max(1, ROOM // max(1, P * T * T))):
-        x, target, mask = (t[part : part + size].expand(P, -1, -1) for t in data)
-        y = tested(network, parameters, x, letters)  # (P, n, T, K)
-        rights.append(correct(y, Dataset(x, target, mask)) | ~mask)
-        surprise = cross_entropy(y.double().movedim(-1, 1), target, reduction="none")
-        nats.append((surprise * mask).sum(2))
-    right, surprises = torch.cat(rights, 1), torch.cat(nats, 1)  # (P, n, T), (P, n)
-    scored = data.mask.sum()
-    positions = ((right & data.mask).sum((1, 2)).double() / scored).tolist()
-    wholes, means = right.all(2).double().mean(1).tolist(), (surprises.sum(1) / scored).tolist()
+    size = max(1, ROOM // max(1, P * T * T))
+    parts = []  # where each network is right or nothing is scored, (P, size, T), and its nats (P, size)
+    for first in range(0, n, size):
+        part = Dataset(*(t[first : first + size].expand(P, -1, -1) for t in data))
+        y = tested(network, parameters, part.x, letters)  # (P, size, T, K)
+        nats = cross_entropy(y.double().movedim(-1, 1), part.y, reduction="none")
+        parts.append((correct(y, part) | ~part.mask, (nats * part.mask).sum(2)))
+    right, losses = (torch.cat(tensors, 1) for tensors in zip(*parts, strict=True))
+    positions = (right & data.mask).sum((1, 2)).double() / data.mask.sum()
+    means = losses.sum(1) / data.mask.sum()
+    columns = (positions.tolist(), right.all(2).double().mean(1).tolist(), means.tolist())
     return [
         Score(round(position, 6), round(whole, 6), float(f"{mean:.6g}") if math.isfinite(mean) else None)
-        for position, whole, mean in zip(positions, wholes, means, strict=True)
+        for position, whole, mean in zip(*columns, strict=True)
     ]
 
 
 def trials(root: Path, condition: Condition, seeds: Sequence[int], device: str = "cpu") -> list[Line]:
-    """The trials of a cell with their scores. What was measured is kept under `root`."""
-    runs = [store.load(store.place(root, condition, seed)) for seed in seeds]
+    """The trials of a cell with their scores, which are kept under `root`."""
+    runs = runs_of(root, condition, seeds)
     file = root / "measured" / f"{condition.name}.json"
     return measured(file, runs, lambda: _scored(condition, runs, device))
 
 
 def _scored(condition: Condition, runs: Sequence[store.Run], device: str) -> list[Line]:
     networks = [store.network(run).to(device) for run in runs]
-    weights = [dict(network.state_dict()) for network in networks]
-    parameters = {name: torch.stack([w[name] for w in weights]) for name in weights[0]}
-    task = tasks.find(condition.task)
-    lines = [
-        {"seed": run.seed, **{name: run.result[name] for name in ("dev", "dev_loss", "test")}} for run in runs
+    parameters, task = stacked(networks), tasks.find(condition.task)
+    lines: list[Line] = [
+        {name: run.result[name] for name in ("seed", "dev", "dev_loss", "test")} for run in runs
     ]
     for factor in FACTORS:
         if examples := strings(task, factor):

@@ -6,21 +6,9 @@
 import html
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from softstack import viewer
 from softstack.lab.reports import dots
-
-
-class Numbers(NamedTuple):
-    """The table under the drawing. `kinds` are classes of its lines in viewer/report.css, or nothing."""
-
-    legend: str
-    header: Sequence[str]
-    lines: Sequence[Sequence[str]]
-    kinds: Sequence[str] = ()
-    title: str = "In numbers"
-    kind: str = "numbers"  # its own classes
 
 
 def key(*, paper: bool = False) -> str:
@@ -32,21 +20,29 @@ def key(*, paper: bool = False) -> str:
     return f'<p class="key">{spans}</p>'
 
 
-def page(title: str, lead: str, groups: Sequence[dots.Group], numbers: Numbers, stamp: str) -> str:
-    parts = [f"<p>{prose(lead)}</p>", key(paper=True), dots.groups(groups), table(numbers)]
+def page(title: str, lead: str, groups: Sequence[dots.Group], table: str, stamp: str) -> str:
+    parts = [f"<p>{prose(lead)}</p>", key(paper=True), dots.groups(groups), table]
     return viewer.report(title, "\n".join(parts), stamp=stamp.replace("`", ""))
 
 
-def table(numbers: Numbers) -> str:
-    head = "".join(f"<th scope=col>{html.escape(name)}</th>" for name in numbers.header)
-    kinds = numbers.kinds or [""] * len(numbers.lines)
+def table(
+    legend: str,
+    header: Sequence[str],
+    lines: Sequence[Sequence[str]],
+    kinds: Sequence[str] = (),
+    *,
+    title: str = "In numbers",
+    kind: str = "numbers",
+) -> str:
+    """Numbers under the drawing. `kind` and the `kinds` of lines are classes in viewer/report.css."""
+    head = "".join(f"<th scope=col>{html.escape(name)}</th>" for name in header)
     body = "\n".join(
-        f'<tr class="{kind}">' + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>"
-        for line, kind in zip(numbers.lines, kinds, strict=True)
+        f'<tr class="{line_kind}">' + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>"
+        for line, line_kind in zip(lines, kinds or [""] * len(lines), strict=True)
     )
     return (
-        f'<section class="panel"><h2>{html.escape(numbers.title)}</h2><p>{prose(numbers.legend)}</p>'
-        f'<div class="wide"><table class="{numbers.kind}"><thead><tr>{head}</tr></thead>\n'
+        f'<section class="panel"><h2>{html.escape(title)}</h2><p>{prose(legend)}</p>'
+        f'<div class="wide"><table class="{kind}"><thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{body}\n</tbody></table></div></section>"
     )
 

@@ -1,7 +1,7 @@
 """How fast: each kernel beside the reference and beside a loop written as the equations read, in one run.
 
-A case first compares outputs and gradients, and is not timed where they differ. Times are medians of repeats
-on one thread, unless it says two, forward and backward together; what counts are the ratios.
+A case first compares outputs and gradients, and is not timed where they differ. Times are medians of repeats,
+forward and backward together, on one thread where no other number is given; what counts are the ratios.
 """
 
 import importlib
@@ -35,11 +35,11 @@ STRENGTHS: dict[str, Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]] = {
     "never popping": lambda u, d: (torch.zeros_like(u), d),
     "always popping": lambda u, d: (torch.ones_like(u), d),
 }
-ENOUGH = 3.0  # seconds: what takes longer is not timed again
+ENOUGH = 3.0  # seconds, above which one timing is enough
 
 
 class Timing(NamedTuple):
-    """What one implementation took for one case."""
+    """The time of one implementation for one case."""
 
     case: str
     T: int
@@ -48,7 +48,7 @@ class Timing(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What the fused kernel took for one case."""
+    """The memory that the fused kernel took for one case."""
 
     case: str
     T: int
@@ -95,9 +95,8 @@ SCANS: dict[str, Callable[..., Tensor]] = {"fused": fused, "vectorised": referen
 
 @dataclass(frozen=True)
 class Peer:
-    """Someone else's stack, from a checkout: a class with `next(actions, value)`, which gives the next stack
-    for push and pop strengths (B, 2) and vectors (B, m), and `reading()`. It begins with no elements above a
-    bottom of zeros."""
+    """Someone else's stack: a class with `reading()`, and `next(actions, value)`, which gives the next stack
+    for push and pop strengths (B, 2) and vectors (B, m). It begins empty, above a bottom of zeros."""
 
     stack: Any
 
@@ -107,13 +106,12 @@ class Peer:
         module, _, attribute = name.partition(":")
         sys.path.insert(0, str(root))
         try:
-            stack = getattr(importlib.import_module(module), attribute)
+            return cls(getattr(importlib.import_module(module), attribute))
         except (ImportError, AttributeError) as error:
             advice = f"there is no {name!r} in {root} ({error}): give the folder of its source"
             raise BadInput(advice) from None
         finally:
             sys.path.remove(str(root))
-        return cls(stack)
 
     def __call__(self, v: Tensor, u: Tensor, d: Tensor) -> Tensor:
         stack, reads = self.stack([], v.new_zeros(v.shape[0], v.shape[2])), []
@@ -154,14 +152,16 @@ def clock(run: Callable[..., Any], *inputs: Any, budget: float = 1.0) -> float:
 def scans(
     longest: dict[str, int], B: int, m: int, lengths: tuple[int, ...], peer: Peer | None = None
 ) -> Iterator[Timing]:
-    """One size over many T; each implementation up to the longest T that it is given. The literal loop takes
-    one example after the other, so it is run on one of them, and its time counted B times; and it takes
-    gigabytes, so that it has a process of its own."""
+    """One size over many T, each implementation up to its longest T. The literal loop takes one example after
+    the other, so it is run on one of them, and its time counted B times; it takes gigabytes, and so has a
+    process of its own."""
     case = f"scan, B={B}, m={m}"
     for T in lengths:
         inputs = instructions(B, T, m)
         ours = both_ways(fused, inputs)
-        for name in (name for name, most in longest.items() if most >= T):
+        for name, most in longest.items():
+            if most < T:
+                continue
             if name == "literal":
                 theirs, seconds = elsewhere(one_example, B, T, m)
             else:
@@ -172,13 +172,14 @@ def scans(
 
 
 def one_example(B: int, T: int, m: int) -> tuple[list[Tensor], float]:
-    """The literal loop on the first of B examples: what it gives, and the seconds that all would take."""
+    """The literal loop on the first of B examples: its results, and the seconds that all would take."""
     torch.set_num_threads(1)
     inputs = [x[:1].detach().requires_grad_() for x in instructions(B, T, m)]
     began = time.perf_counter()
     results = both_ways(literal, inputs)
-    took = time.perf_counter() - began
-    seconds = took if took > ENOUGH else clock(both_ways, literal, inputs)
+    seconds = time.perf_counter() - began
+    if seconds <= ENOUGH:
+        seconds = clock(both_ways, literal, inputs)
     return [x.detach() for x in results], B * seconds
 
 
@@ -196,11 +197,6 @@ def worst(B: int, m: int, T: int) -> Iterator[Timing]:
         agree(kind, ours, both_ways(reference, inputs))
         case = f"scan, B={B}, m={m}, strengths {kind}"
         yield Timing(case, T, "fused", clock(both_ways, fused, inputs))
-
-
-def long(T: int, m: int) -> Iterator[Timing]:
-    inputs = instructions(1, T, m)
-    yield Timing(f"scan, B=1, m={m}", T, "fused", clock(both_ways, fused, inputs))
 
 
 def two_threads(B: int, T: int, m: int) -> float:
@@ -235,19 +231,20 @@ def cases(full: bool, peer: Peer | None = None) -> Iterator[Timing]:
     for B, m in ((10, 2), (32, 32)):
         yield from scans(longest, B, m, sizes, peer)
     yield from worst(10, 2, 1024)
-    yield from long(1_000_000, 16)
+    million = clock(both_ways, fused, instructions(1, 1_000_000, 16))
+    yield Timing("scan, B=1, m=16", 1_000_000, "fused", million)
     yield Timing("scan, B=8, m=64, two threads", 65536, "fused", elsewhere(two_threads, 8, 65536, 64))
     yield from networks(24)
 
 
-def exponent(points: list[tuple[int, float]], start: int = 1024) -> float:
-    """The slope of log cost over log T of points (T, cost), from T = start on."""
-    x, y = (np.log([point[k] for point in points if point[0] >= start]) for k in (0, 1))
-    return float(np.polyfit(x, y, 1)[0])
+def exponent(points: list[tuple[int, float]]) -> float:
+    """The slope of log cost over log T of points (T, cost), from T = 1024 on."""
+    T, cost = np.log([point for point in points if point[0] >= 1024]).T
+    return float(np.polyfit(T, cost, 1)[0])
 
 
 def of_time(timings: list[Timing], case: str) -> float:
-    """That of the fused kernel's time."""
+    """The exponent of the fused kernel's time."""
     return exponent([(t.T, t.seconds) for t in timings if (t.case, t.implementation) == (case, "fused")])
 
 

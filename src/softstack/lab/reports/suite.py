@@ -31,14 +31,14 @@ TITLE = "Memories, controllers and tasks, side by side"
 def rows(root: Path, cells: Iterable[Cell], seeds: Sequence[int]) -> list[Row]:
     """The rows of suite.json, from the trials under `root`."""
     file = root / "costs.json"
-    known: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    costs_of: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
     listed = []
     for cell in cells:
         c = cell.condition
         network = Condition(c.task, c.controller, c.memory, memory_size=c.memory_size)
-        if network.name not in known:
-            known[network.name] = costs.of_step(network)._asdict()
-            store.write_json(file, known)
+        if network.name not in costs_of:
+            costs_of[network.name] = costs.of_step(network)._asdict()
+            store.write_json(file, costs_of)
         listed.append(
             {
                 "task": c.task,
@@ -49,7 +49,7 @@ def rows(root: Path, cells: Iterable[Cell], seeds: Sequence[int]) -> list[Row]:
                 "steps": c.steps,
                 "restarts": c.restarts,
                 "condition": c.name,
-                **known[network.name],
+                **costs_of[network.name],
                 "trials": trials(root, c, seeds),
             }
         )
@@ -57,18 +57,16 @@ def rows(root: Path, cells: Iterable[Cell], seeds: Sequence[int]) -> list[Row]:
 
 
 def measure(task: str) -> str:
-    """What a task is judged by: whole strings where its paper counts those, else positions. Of a long a^n b^n
-    nearly all is right if one never says that it ends."""
+    """What a task is judged by: whole strings where its paper counts those, else positions. Who never says
+    that a long a^n b^n ends is still right at nearly all positions."""
     return "whole" if "strings" in tasks.metrics_of(tasks.find(task)) else "right"
 
 
 def middle(row: Row, factor: int, what: str = "") -> float | None:
     """The median over the trials, by what the task is judged by or by another measure; None where a task has
-    no strings of that length."""
-    what = what or row["measure"]
-    values = [trial[f"{factor}x"][what] for trial in row["trials"] if f"{factor}x" in trial]
-    finite = [math.inf if value is None else value for value in values]  # of a network that diverged
-    return median(finite) if finite else None
+    no strings of that length. A network that diverged has no loss: it counts as infinite."""
+    scores = [trial[f"{factor}x"][what or row["measure"]] for trial in row["trials"] if f"{factor}x" in trial]
+    return median(math.inf if score is None else score for score in scores) if scores else None
 
 
 def solved(row: Row) -> int:
@@ -97,11 +95,11 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f}"
 
 
-def best(rows: Sequence[Row], task: str, memory: str, factor: int = 10) -> Row | None:
-    """Of a memory's cells on a task, that of the highest median at a length."""
-    own = [row for row in rows if (row["task"], row["memory"]) == (task, memory)]
-    scored = [row for row in own if middle(row, factor) is not None]
-    return max(scored, key=lambda row: middle(row, factor) or 0.0, default=None)
+def best(rows: Sequence[Row], task: str, memory: str) -> Row | None:
+    """Of a memory's cells on a task, that of the highest median at 10x."""
+    cells = [row for row in rows if (row["task"], row["memory"]) == (task, memory)]
+    scored = [row for row in cells if middle(row, 10) is not None]
+    return max(scored, key=lambda row: middle(row, 10) or 0.0, default=None)
 
 
 def values(rows: Sequence[Row], field: str) -> list[str]:
@@ -109,24 +107,23 @@ def values(rows: Sequence[Row], field: str) -> list[str]:
     return list(dict.fromkeys(str(row[field]) for row in rows))
 
 
-def matrix(rows: Sequence[Row], factor: int = 10) -> list[list[str]]:
-    """A line for each task: of each memory the median of its best controller and recipe at a length."""
+def matrix(rows: Sequence[Row]) -> list[list[str]]:
+    """A line for each task: of each memory the median of its best controller and recipe at 10x."""
     memories = values(rows, "memory")
     table = [["", *memories]]
     for task in values(rows, "task"):
-        cells = [best(rows, task, memory, factor) for memory in memories]
-        table.append([names.task(task), *(percent(middle(row, factor) or 0) if row else "" for row in cells)])
+        cells = [best(rows, task, memory) for memory in memories]
+        table.append([names.task(task), *(percent(middle(row, 10) or 0) if row else "" for row in cells)])
     return table
 
 
 def of_task(rows: Sequence[Row], task: str) -> list[list[str]]:
     """A line for each memory, a column for each controller and recipe: medians at 2x and 10x."""
-    own = [row for row in rows if row["task"] == task]
-    kinds = list(dict.fromkeys((row["controller"], row["recipe"]) for row in own))
+    cells = {(row["memory"], row["controller"], row["recipe"]): row for row in rows if row["task"] == task}
+    kinds = list(dict.fromkeys((controller, recipe) for _, controller, recipe in cells))
     table = [["", *(f"{names.controller(controller)}, {recipe}" for controller, recipe in kinds)]]
-    for memory in values(own, "memory"):
-        by_kind = {(row["controller"], row["recipe"]): row for row in own if row["memory"] == memory}
-        table.append([memory, *(_two(by_kind.get(kind)) for kind in kinds)])
+    for memory in dict.fromkeys(memory for memory, _, _ in cells):
+        table.append([memory, *(_two(cells.get((memory, *kind))) for kind in kinds)])
     return table
 
 
@@ -140,13 +137,14 @@ def cost_table(rows: Sequence[Row]) -> list[list[str]]:
     kinds = values(rows, "controller")
     table = [["", *(names.controller(kind) for kind in kinds)]]
     for memory in values(rows, "memory"):
-        cells = []
-        for kind in kinds:
-            own = [row for row in rows if (row["memory"], row["controller"]) == (memory, kind)]
-            pair = [median(row[what] for row in own) for what in ("ms", "kib")] if own else []
-            cells.append(f"{pair[0]:.2f} ms, {pair[1]:,.0f} KiB" if pair else "")
-        table.append([memory, *cells])
+        cells = ([row for row in rows if (row["memory"], row["controller"]) == (memory, k)] for k in kinds)
+        table.append([memory, *map(_median_cost, cells)])
     return table
+
+
+def _median_cost(rows: Sequence[Row]) -> str:
+    ms, kib = (median([row[what] for row in rows] or [0.0]) for what in ("ms", "kib"))
+    return f"{ms:.2f} ms, {kib:,.0f} KiB" if rows else ""
 
 
 def as_markdown(table: Sequence[Sequence[str]]) -> str:
@@ -168,16 +166,15 @@ def legend(meta: Row) -> str:
 
 def verdict(rows: Sequence[Row]) -> str:
     """What came out, in a sentence or two."""
-    listed, memories = values(rows, "task"), values(rows, "memory")
     counts = {}
-    for memory in memories:
-        tops = [row for task in listed if (row := best(rows, task, memory))]
-        counts[memory] = sum((middle(row, 10) or 0) >= SOLVED for row in tops), len(tops)
-    order = sorted(memories, key=lambda memory: -counts[memory][0])
-    told = ", ".join(f"{memory} {counts[memory][0]} of {counts[memory][1]}" for memory in order)
+    for memory in values(rows, "memory"):
+        cells = [row for task in values(rows, "task") if (row := best(rows, task, memory))]
+        counts[memory] = sum((middle(row, 10) or 0) >= SOLVED for row in cells), len(cells)
+    order = sorted(counts.items(), key=lambda item: -item[1][0])
+    tally = ", ".join(f"{memory} {count} of {total}" for memory, (count, total) in order)
     return (
         f"A memory solves a task if the median trial of its best controller and recipe reaches {SOLVED:.1%} "
-        f"on strings ten times as long as in training. Tasks solved: {told}."
+        f"on strings ten times as long as in training. Tasks solved: {tally}."
     )
 
 
@@ -188,8 +185,8 @@ def counting(rows: Sequence[Row]) -> str:
     if len(whole) in (0, len(listed)):
         return ""
     *before, last = whole
-    told = f"{', '.join(before)} and {last} are" if before else f"{last} is"
-    return f"{told} scored by whole strings, the others by symbols."
+    subject = f"{', '.join(before)} and {last} are" if before else f"{last} is"
+    return f"{subject} scored by whole strings, the others by symbols."
 
 
 def stamp(meta: Row) -> str:

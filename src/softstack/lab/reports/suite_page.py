@@ -4,14 +4,12 @@ viewer/suite.js."""
 
 import html
 from collections.abc import Sequence
-from pathlib import Path
 
 from softstack import viewer
 from softstack.lab.reports import dots, names, sheet, suite
 from softstack.lab.reports.scores import FACTORS
 from softstack.lab.reports.suite import Row
 from softstack.lab.reports.writing import SOLVED
-from softstack.lab.runs import store
 
 LENGTHS = {1: "as long as in training", 2: "twice as long", 10: "ten times as long"}  # that are drawn
 FIELDS = ("task", "memory", "controller", "recipe")  # what is filtered by
@@ -51,15 +49,17 @@ def groups(rows: Sequence[Row]) -> list[dots.Group]:
 
 
 def _entry(row: Row) -> dots.Entry:
-    count, of = suite.solved(row), len(row["trials"])
-    verdict = ("right" if count == of else "" if count else "wrong", f"{count} of {of} solved")
     columns = []
     for factor in LENGTHS:
         values = {t["seed"]: t[f"{factor}x"][row["measure"]] for t in row["trials"] if f"{factor}x" in t}
         trials = [dots.Trial(f"seed {seed}", 100 * value) for seed, value in values.items()]
         columns.append([dots.Lane("", trials, [dots.range_of(trials)] if trials else [])])
-    who = f"{names.controller(row['controller'])}, {row['recipe']}"
-    return dots.Entry(row["memory"], who, _link(row), [verdict], columns)
+    verdict = dots.verdict(suite.solved(row), len(row["trials"]), "solved")
+    return dots.Entry(row["memory"], _training(row), _link(row), [verdict], columns)
+
+
+def _training(row: Row) -> str:
+    return f"{names.controller(row['controller'])}, {row['recipe']}"
 
 
 def _link(row: Row) -> str:
@@ -87,10 +87,9 @@ def _best(row: Row | None) -> str:
     share = suite.middle(row, 10) if row else None
     if row is None or share is None:
         return "<td></td>"
-    who = f"{names.controller(row['controller'])}, {row['recipe']}"
     return (
         f'<td><a class="cell" href="{html.escape(_link(row))}" style="--share:{share:.3f}" '
-        f'title="{html.escape(who)}">{suite.percent(share)}</a></td>'
+        f'title="{html.escape(_training(row))}">{suite.percent(share)}</a></td>'
     )
 
 
@@ -111,17 +110,14 @@ def _cells(rows: Sequence[Row], meta: Row) -> str:
     )
 
 
-def _filter(field: str, names_of_values: Sequence[str]) -> str:
+def _filter(field: str, values: Sequence[str]) -> str:
+    title = {"task": names.task, "controller": names.controller}.get(field, str)
     boxes = "".join(
         f'<label><input type="checkbox" name="{field}" value="{html.escape(value)}" checked>'
-        f"{html.escape(_shown(field, value))}</label>"
-        for value in names_of_values
+        f"{html.escape(title(value))}</label>"
+        for value in values
     )
     return f"<fieldset><legend>{field}</legend>{boxes}</fieldset>"
-
-
-def _shown(field: str, value: str) -> str:
-    return {"task": names.task, "controller": names.controller}.get(field, str)(value)
 
 
 def _line(row: Row) -> str:
@@ -138,22 +134,18 @@ def _line(row: Row) -> str:
 
 def _scored(row: Row, factor: int) -> str:
     """A cell with the medians of all measures: the script shows one of them."""
-    own = suite.middle(row, factor)
-    if own is None:
+    share = suite.middle(row, factor)
+    if share is None:
         return "<td></td>"
     medians = {what: suite.middle(row, factor, "" if what == "own" else what) for what in MEASURES}
-    shown = " ".join(f'data-{what}="{_text(what, value)}"' for what, value in medians.items())
+    data = " ".join(f'data-{what}="{_text(what, value)}"' for what, value in medians.items())
     trials = sorted((trial[f"{factor}x"][row["measure"]] for trial in row["trials"]), reverse=True)
     return (
-        f'<td class="share" style="--share:{own:.3f}" {shown} '
-        f'title="{factor}x, each trial: {" ".join(map(suite.percent, trials))}">{suite.percent(own)}</td>'
+        f'<td class="share" style="--share:{share:.3f}" {data} '
+        f'title="{factor}x, each trial: {" ".join(map(suite.percent, trials))}">{suite.percent(share)}</td>'
     )
 
 
 def _text(what: str, value: float | None) -> str:
     """A median as it is shown: "inf" nats are those of a network that diverged."""
     return f"{value or 0:.3f}" if what == "nats" else suite.percent(value or 0)
-
-
-def write(out: Path, rows: Sequence[Row], meta: Row, notes: str = "") -> None:
-    store.write(out / "suite.html", page(rows, meta, notes))

@@ -17,7 +17,6 @@ from statistics import median
 from typing import Any
 
 from softstack.lab.reports import writing
-from softstack.lab.runs import store
 from softstack.lab.training.conditions import TABLE_1, Condition, corrected
 from softstack.words import counted, of_seeds
 
@@ -53,23 +52,19 @@ def summary(trials: Sequence[Row]) -> Row:
     }
 
 
-def results(root: Path, condition: Condition, seeds: Sequence[int]) -> list[Row]:
-    return [store.load(store.place(root, condition, seed)).result for seed in seeds]
-
-
 def table(root: Path, rows: Sequence[int], seeds: Sequence[int]) -> list[Row]:
     """The rows of Table 1, by their number from 1, from the trials under `root`."""
     reproduced = []
     for number in rows:
         condition, paper = TABLE_1[number - 1], paper_rows()[number - 1]
-        trials = results(root, condition, seeds)
+        trials = [run.result for run in writing.runs_of(root, condition, seeds)]
         row = {"row": number, **columns(condition), **summary(trials), "trials": trials}
         row["paper"] = {key: paper[key] for key in STATISTICS}
         row["agrees"] = agrees(row, paper)
-        other = corrected(condition)
-        if other is not None:
-            trials = results(root, other, seeds)
-            row["corrected"] = {**columns(other), **summary(trials), "trials": trials}
+        without_discard = corrected(condition)
+        if without_discard is not None:
+            trials = [run.result for run in writing.runs_of(root, without_discard, seeds)]
+            row["corrected"] = {**columns(without_discard), **summary(trials), "trials": trials}
         reproduced.append(row)
     return reproduced
 
@@ -85,7 +80,7 @@ def link(row: Row, *, corrected: bool = False) -> str:
 
 
 def write(out: Path, rows: list[Row], meta: Row) -> str:
-    """Write the files, and give the name that they have in common: another one if rows are missing."""
+    """Write the files, and return the name that they have in common: another one if rows are missing."""
     trials = [
         trial for row in rows for part in (row, row.get("corrected", {})) for trial in part.get("trials", [])
     ]
@@ -111,7 +106,7 @@ def cells(rows: Sequence[Row]) -> list[list[str]]:
     lines = []
     for row in rows:
         first = [row["task"].replace("_", " "), row["buffered"], row["controller"], row["stack"]]
-        lines.append([*first, *_numbers(row, row["paper"]), "yes" if row["agrees"] else "**no**"])
+        lines.append([*first, *_numbers(row, row["paper"]), "yes" if row["agrees"] else "no"])
         if "corrected" in row:
             first[0] += ", corrected read-off"
             lines.append([*first, *_numbers(row["corrected"], None), ""])
@@ -119,10 +114,11 @@ def cells(rows: Sequence[Row]) -> list[list[str]]:
 
 
 def _numbers(ours: Row, paper: Row | None) -> list[str]:
-    def three(source: Row | None, split: str) -> str:
-        return " / ".join(f"{source[f'{split}_{k}']:.1f}" for k in ("min", "median", "max")) if source else ""
-
-    return [three(source, split) for split in ("dev", "test") for source in (ours, paper)]
+    return [
+        " / ".join(f"{source[f'{split}_{name}']:.1f}" for name in ("min", "median", "max")) if source else ""
+        for split in ("dev", "test")
+        for source in (ours, paper)
+    ]
 
 
 def verdict(rows: Sequence[Row]) -> str:
@@ -146,7 +142,8 @@ def stamp(meta: Row) -> str:
 
 
 def markdown_table(rows: Sequence[Row]) -> str:
-    return writing.table(HEADER, cells(rows))
+    bold = {"no": "**no**"}
+    return writing.table(HEADER, ([*line, bold.get(agrees, agrees)] for *line, agrees in cells(rows)))
 
 
 def legend(meta: Row) -> str:

@@ -1,23 +1,18 @@
 """Table 1 as a page: the paper's four experiments, every trial as a dot, our ranges and the paper's."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from softstack.lab.reports import dots, names, sheet
 from softstack.lab.reports import table1 as report
-from softstack.lab.runs import store
 from softstack.words import counted
 
 Row = report.Row
-EXPERIMENTS = {
+EXPERIMENTS = {  # §5: the paper's four, by their tasks
     "Experiment 1: string reversal": ("reversal", "selective_reversal"),
     "Experiment 2: XOR": ("xor", "delayed_xor"),
     "Experiment 3: parenthesis prediction": ("parenthesis",),
     "Experiment 4: formulas and agreement": ("formula", "agreement"),
 }
-"""§5: the paper's four experiments, by their tasks."""
-
-
 COLUMNS = ("dev: as long as in training", "test: about twice as long")
 
 
@@ -66,14 +61,10 @@ def page(rows: Sequence[Row], meta: Row, *, links: bool = False) -> str:
     last = len(report.HEADER) - 1
     order = (0, 1, 2, 3, last, *range(4, last))  # the verdict beside the network
     lines = report.cells(rows)
-    numbers = sheet.Numbers(
+    numbers = sheet.table(
         report.legend(meta),
         [report.HEADER[k] for k in order],
-        [[line[k].strip("*") for k in order] for line in lines],
-        [{"": "corrected", "yes": "agrees"}.get(line[-1], "differs") for line in lines],
+        [[line[k] for k in order] for line in lines],
+        [{"": "corrected", "yes": "agrees", "no": "differs"}[line[-1]] for line in lines],
     )
     return sheet.page("Table 1, reproduced", lead, groups(rows, links=links), numbers, report.stamp(meta))
-
-
-def write(out: Path, name: str, rows: Sequence[Row], meta: Row) -> None:
-    store.write(out / f"{name}.html", page(rows, meta, links=True))

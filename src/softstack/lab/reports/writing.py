@@ -37,11 +37,11 @@ def meta(
     seeds: Sequence[int],
     trained: int,
     began: float,
-    former: Line | None = None,
+    former: Line,
 ) -> Line:
     """Of a report on the trials under `root`: the commits and devices at which they were trained, of which
     there is one unless something changed in between; and what the call that began then did. A call that
-    trained nothing leaves what the `former` report of the same trials says of their cost."""
+    trained nothing leaves what the `former` report of the same trials, if any, says of their cost."""
     paths = [store.place(root, condition, seed) for condition in conditions for seed in seeds]
     sources = [json.loads((path / "provenance.json").read_text()) for path in paths]
     origin = {
@@ -50,19 +50,14 @@ def meta(
         "seeds": list(seeds),
         "trials": len(paths),
     }
-    cost = {
-        "trained": trained,
-        "cores": os.cpu_count(),
-        "seconds": round(time.perf_counter() - began, 1),
-    }
-    former = former or {}
+    cost = {"trained": trained, "cores": os.cpu_count(), "seconds": round(time.perf_counter() - began, 1)}
     if not trained and origin == {name: former.get(name) for name in origin}:
         cost = {name: former[name] for name in cost}
     return {**store.provenance("cpu"), **origin, **cost}
 
 
 def former(out: Path) -> Line:
-    """The meta.json of an earlier report there, or nothing."""
+    """The meta.json of an earlier report in a folder, or nothing."""
     file = out / "meta.json"
     content: Line = json.loads(file.read_text()) if file.exists() else {}
     return content
@@ -70,25 +65,30 @@ def former(out: Path) -> Line:
 
 def stamp(command: str, meta: Line) -> str:
     """Where the numbers come from, in a sentence, and what the call cost that trained them, in another."""
-    said = (
+    source = (
         f"Trained by `softstack {command}` at commit {meta['commit']}, softstack {meta['softstack']}, on "
         f"{meta['device']}, {of_seeds(meta['seeds'])}."
     )
     if not meta["trained"]:
-        return said
+        return source
     trials, cores = counted(meta["trained"], "trial"), counted(meta["cores"], "core")
-    return f"{said} The call trained {trials} and took {meta['seconds'] / 60:.0f} minutes on {cores}."
+    return f"{source} The call trained {trials} and took {meta['seconds'] / 60:.0f} minutes on {cores}."
 
 
 def measured(file: Path, runs: Sequence[store.Run], measure: Callable[[], list[Line]]) -> list[Line]:
     """What is measured of runs. It is kept in a file, with digests of what it was measured of."""
     digests = [store.digest((run.path / "result.json").read_bytes()) for run in runs]
     if file.exists() and (content := json.loads(file.read_text()))["results"] == digests:
-        known: list[Line] = content["trials"]
-        return known
+        lines: list[Line] = content["trials"]
+        return lines
     lines = measure()
     store.write(file, json.dumps({"results": digests, "trials": lines}) + "\n")
     return lines
+
+
+def runs_of(root: Path, condition: Condition, seeds: Sequence[int]) -> list[store.Run]:
+    """The trials of a condition under `root`."""
+    return [store.load(store.place(root, condition, seed)) for seed in seeds]
 
 
 def ranked(runs: Iterable[store.Run]) -> list[store.Run]:
