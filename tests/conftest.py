@@ -10,8 +10,15 @@ from hypothesis import settings
 
 import interpreter
 from browser import (  # noqa: F401 (fixtures)
-    CHROMIUM, browser, idle_tabs, opened, reverser, run_root, tab, untrained,
-)  # fmt: skip
+    CHROMIUM,
+    browser,
+    idle_tabs,
+    opened,
+    reverser,
+    run_root,
+    tab,
+    untrained,
+)
 
 settings.register_profile("softstack", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("softstack")
