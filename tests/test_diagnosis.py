@@ -187,7 +187,7 @@ def test_where_accuracy_falls():
     assert predict_fall([(10, 1.0), (20, 1.0)], None) == (None, fine)
     assert predict_fall([(10, 1.0), (20, 1.0)], 0.1) == (None, fine)  # it would have been at 2.5
     assert predict_fall([(10, 1.0), (40, 0.98)], 0.1)[0] == pytest.approx(20)
-    assert predict_fall([(10, 0.5), (20, 0.4)], 0.1) == (10, "measured: below 99 % at the shortest length")
+    assert predict_fall([(10, 0.5), (20, 0.4)], 0.1) == (10, "measured: below 99% at the shortest length")
 
 
 # --- depth, distance and length -----------------------------------------------------------------------------

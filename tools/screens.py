@@ -116,7 +116,7 @@ def pages(folder: Path) -> Iterator[tuple[str, str, str]]:
     yield "row", row_page.page([lstm], rows[10]["paper"], "table1.html"), ""
     yield "solve", solved_page.page(*published_json("solved", "solved.json", "meta.json")), ""
     rows, meta, claims = published_json("suite", "suite.json", "meta.json", "published.json")
-    yield "suite", suite_page.page(rows, meta, claimed.section(claims)), ""
+    yield "suite", suite_page.page(rows, meta, claimed.section(claims, meta["published"])), ""
 
 
 def exhibit(name: str) -> store.Run:

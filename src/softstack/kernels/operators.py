@@ -95,8 +95,7 @@ def refuse_tangents(tensors: Sequence[Tensor]) -> None:
 
 
 def _has_tangent(x: Tensor) -> bool:
-    """Or may have one: within jvp, that of a tensor that another transform of torch.func has wrapped cannot be
-    seen."""
+    """Or may have one: that of a tensor which another transform than jvp has wrapped cannot be seen."""
     if not x.is_floating_point():
         return False
     wrapped = torch._C._functorch.is_functorch_wrapped_tensor(x)

@@ -156,7 +156,7 @@ def predict_fall(lengths: Sequence[tuple[int, float]], per_symbol: float | None)
     for length, accuracy in lengths:
         if accuracy < FALLS:
             if not longest:
-                return float(length), "measured: below 99 % at the shortest length"
+                return float(length), f"measured: below {FALLS:.0%} at the shortest length"
             falls_at = longest * (length / longest) ** ((best - FALLS) / (best - accuracy))
             return falls_at, f"measured: {best:.1%} at {longest}, {accuracy:.1%} at {length}"
         longest, best = length, accuracy

@@ -169,9 +169,10 @@ def verdict(rows: Sequence[Row]) -> str:
     counts = {}
     for memory in values(rows, "memory"):
         cells = [row for task in values(rows, "task") if (row := best(rows, task, memory))]
-        counts[memory] = sum((middle(row, 10) or 0) >= SOLVED for row in cells), len(cells)
+        if cells:  # else no string of any task is that long
+            counts[memory] = sum((middle(row, 10) or 0) >= SOLVED for row in cells), len(cells)
     order = sorted(counts.items(), key=lambda item: -item[1][0])
-    tally = ", ".join(f"{memory} {count} of {total}" for memory, (count, total) in order)
+    tally = ", ".join(f"{memory} {count} of {total}" for memory, (count, total) in order) or "not measured"
     return (
         f"A memory solves a task if the median trial of its best controller and recipe reaches {SOLVED:.1%} "
         f"on strings ten times as long as in training. Tasks solved: {tally}."

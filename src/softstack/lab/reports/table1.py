@@ -99,6 +99,7 @@ HEADER = (
     "task", "buffered", "controller", "stack",
     "ours: dev", "paper: dev", "ours: test", "paper: test", "agrees",
 )  # fmt: skip
+AGREES = HEADER.index("agrees")
 
 
 def cells(rows: Sequence[Row]) -> list[list[str]]:
@@ -142,8 +143,11 @@ def stamp(meta: Row) -> str:
 
 
 def markdown_table(rows: Sequence[Row]) -> str:
-    bold = {"no": "**no**"}
-    return writing.table(HEADER, ([*line, bold.get(agrees, agrees)] for *line, agrees in cells(rows)))
+    lines = cells(rows)
+    for line in lines:
+        if line[AGREES] == "no":
+            line[AGREES] = "**no**"
+    return writing.table(HEADER, lines)
 
 
 def legend(meta: Row) -> str:

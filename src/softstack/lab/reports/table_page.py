@@ -58,13 +58,13 @@ def page(rows: Sequence[Row], meta: Row, *, links: bool = False) -> str:
         f"{report.verdict(rows)} Each network was trained in {trials}, which differ by their seed alone. "
         "Accuracy is in percent. Point at a dot or a line for its numbers; all are in the table below."
     )
-    last = len(report.HEADER) - 1
-    order = (0, 1, 2, 3, last, *range(4, last))  # the verdict beside the network
+    rest = (k for k in range(4, len(report.HEADER)) if k != report.AGREES)
+    order = [0, 1, 2, 3, report.AGREES, *rest]  # the verdict beside the network
     lines = report.cells(rows)
     numbers = sheet.table(
         report.legend(meta),
         [report.HEADER[k] for k in order],
         [[line[k] for k in order] for line in lines],
-        [{"": "corrected", "yes": "agrees", "no": "differs"}[line[-1]] for line in lines],
+        [{"": "corrected", "yes": "agrees", "no": "differs"}[line[report.AGREES]] for line in lines],
     )
     return sheet.page("Table 1, reproduced", lead, groups(rows, links=links), numbers, report.stamp(meta))

@@ -193,7 +193,7 @@ def _dispatch(
                         yield from ended(attempt, "the worker died")
             for attempt in saving.values():
                 if attempt.worker not in alive:
-                    attempt.future.cancel()  # what has not been fetched is gone: the saver need not wait for it
+                    attempt.future.cancel()  # or the saver would wait for what is gone
         for worker in alive - shunned - {attempt.worker for attempt in running.values()}:
             if saving and waiting and waiting[0].log:
                 break  # what killed a worker once must not take finished trials with another
