@@ -10,6 +10,7 @@ import json
 import statistics
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -238,23 +239,23 @@ def main() -> None:
     parser.add_argument("--peer-stack", default="nsrnn.models.grefenstette:GrefenstetteStack")
     options = parser.parse_args()
     peer = Peer.at(options.peer, options.peer_stack) if options.peer else None
-    timings = []
-    for timing in cases(peer):
-        timings.append(timing)
-        print(
-            f"{timing.case}, T={timing.T}: {timing.implementation} {1e3 * timing.seconds:.3f} ms", flush=True
-        )
-    grown = [*growth(8, 64, (1024, 4096, 16384, 65536)), *growth(1, 64, (1 << 20,))]
-    for timing, megabytes in grown:
-        print(f"{timing.case}, T={timing.T}: {1e3 * timing.seconds:.3f} ms, {megabytes:.0f} MB", flush=True)
-    result = {
+    result: dict[str, Any] = {
         "commit": options.commit,
         "torch": torch.__version__,
         "device": torch.cuda.get_device_name(),
-        "timings": [timing._asdict() for timing in timings],
-        "growth": [{**timing._asdict(), "megabytes": round(megabytes, 1)} for timing, megabytes in grown],
+        "timings": [],
+        "growth": [],
     }
-    options.out.write_text(json.dumps(result, indent=1) + "\n")
+    lengths = (8, 64, (1024, 4096, 16384, 65536)), (1, 64, (1 << 20,))
+    for timing, megabytes in chain(*(growth(*sizes) for sizes in lengths)):
+        print(f"{timing.case}, T={timing.T}: {1e3 * timing.seconds:.3f} ms, {megabytes:.0f} MB", flush=True)
+        result["growth"].append({**timing._asdict(), "megabytes": round(megabytes, 1)})
+    for timing in cases(peer):
+        print(
+            f"{timing.case}, T={timing.T}: {timing.implementation} {1e3 * timing.seconds:.3f} ms", flush=True
+        )
+        result["timings"].append(timing._asdict())
+        options.out.write_text(json.dumps(result, indent=1) + "\n")  # what is measured is not lost
 
 
 if __name__ == "__main__":
