@@ -188,8 +188,8 @@ class BufferedStackRNN(Disturbed):
         output = MemoryState(
             torch.cat((state.output.V, final.y), -2), torch.cat((state.output.s, final.o), -1)
         )
-        left = MemoryState(state.input.V, final.strengths)
-        return self._read_off(output, kernel), BufferedState(final.state, left, final.i, output)
+        rest = MemoryState(state.input.V, final.strengths)
+        return self._read_off(output, kernel), BufferedState(final.state, rest, final.i, output)
 
     def _read_off(self, output: MemoryState, kernel: str) -> Tensor:
         with full_precision(output.s):

@@ -134,10 +134,10 @@ class StackCell(nn.Module):
             actions = edit.actions(actions)
             if not isinstance(actions, Actions):
                 raise BadInput(f"the `actions` of an Edit must give Actions; got {checks.described(actions)}")
-        held, told = start.memory, actions.instructions
+        memory, instructions = start.memory, actions.instructions
         if live is not None:
-            held, told = cut_off(live, (held, told))
-        memory, r = stepped(self.memory, held, told)
+            memory, instructions = cut_off(live, (memory, instructions))
+        memory, r = stepped(self.memory, memory, instructions)
         if live is not None:
             h, memory, r = kept(live, (h, memory, r), (state.h, state.memory, state.r))
             features, actions = tree_map(
@@ -150,11 +150,11 @@ class StackCell(nn.Module):
         raw = self.heads(features).to(like.dtype)
         parts = raw.split([kind.size for kind in self.head_kinds.values()], -1)
         heads = zip(self.head_kinds.items(), parts, strict=True)
-        said = {name: kind.value(part) for (name, kind), part in heads}
+        values = {name: kind.value(part) for (name, kind), part in heads}
         names = tuple(self.memory.heads)
-        instructions = instructions_type(names)(*(said[name] for name in names))
-        y = said["y"] if "y" in said else features.to(like.dtype)
-        return Actions(instructions, y, said.get("i"), said.get("o"))
+        instructions = instructions_type(names)(*(values[name] for name in names))
+        y = values["y"] if "y" in values else features.to(like.dtype)
+        return Actions(instructions, y, values.get("i"), values.get("o"))
 
     @property
     def any_weight(self) -> Tensor:

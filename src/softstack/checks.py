@@ -29,8 +29,8 @@ def described(value: object) -> str:
 def shape(name: str, x: Tensor, axes: tuple[str, ...], expected: tuple[int, ...], against: str) -> None:
     if tuple(x.shape) != tuple(expected):
         named = f"({axes[0]},)" if len(axes) == 1 else f"({', '.join(axes)})"
-        wanted = f"{named} = {tuple(expected)}" if expected else "one number, of shape (),"
-        raise BadInput(f"{name} must be {wanted} to match {against}; got {tuple(x.shape)}")
+        text = f"{named} = {tuple(expected)}" if expected else "one number, of shape (),"
+        raise BadInput(f"{name} must be {text} to match {against}; got {tuple(x.shape)}")
 
 
 def tensor(name: str, x: object) -> None:
@@ -173,8 +173,8 @@ def sequences(memory: object, heads: Mapping[str, Any], parts: Mapping[str, Tens
     steps = parts[name].shape[: parts[name].ndim - len(head.shape)]  # (B, T) or (T,)
     axes = ("B", "T")[-len(steps) :]
     if len(steps) not in (1, 2) or parts[name].shape[len(steps) :] != head.shape:
-        wanted = ", ".join(["T", *map(str, head.shape)])
-        raise BadInput(f"{name} must be (B, {wanted}) or ({wanted}); got {tuple(parts[name].shape)}")
+        inner = ", ".join(["T", *map(str, head.shape)])
+        raise BadInput(f"{name} must be (B, {inner}) or ({inner}); got {tuple(parts[name].shape)}")
     for other, head in heads.items():
         shape(other, parts[other], (*axes, *map(str, head.shape)), (*steps, *head.shape), name)
 

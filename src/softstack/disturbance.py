@@ -138,9 +138,9 @@ def checked(
     """What a caller drew."""
     several = isinstance(disturbance, list | tuple) and not isinstance(disturbance, Disturbance)
     disturbances = cast(list[Disturbance], list(disturbance) if several else [disturbance])
-    for drawn in disturbances:
-        if not isinstance(drawn, Disturbance) or not all(isinstance(part, Tensor) for part in drawn):
-            raise BadInput(f"disturbance must be an ss.Disturbance of two tensors; got {described(drawn)}")
+    for item in disturbances:
+        if not isinstance(item, Disturbance) or not all(isinstance(part, Tensor) for part in item):
+            raise BadInput(f"disturbance must be an ss.Disturbance of two tensors; got {described(item)}")
     if len(disturbances) != len(states):
         cells = counted(len(states), "cell")
         raise BadInput(f"for {cells} give as many disturbances; got {len(disturbances)}")

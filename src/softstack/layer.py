@@ -167,11 +167,11 @@ class StackLayer(nn.Module):
         if state is None:
             state = fresh
         checks.same_state(state, fresh, (*batch, self.heads), cells=True)
-        told = {name: part.transpose(len(batch), len(batch) + 1) for name, part in self._said(x).items()}
-        told = {name: part.flatten(0, len(batch)) for name, part in told.items()}  # (B heads, T, ...)
+        parts = {name: part.transpose(len(batch), len(batch) + 1) for name, part in self._said(x).items()}
+        parts = {name: part.flatten(0, len(batch)) for name, part in parts.items()}  # (B heads, T, ...)
         ends = None if lengths is None else lengths.unsqueeze(-1).expand(*batch, self.heads).reshape(-1)
         flat = tree_map(lambda part: part.flatten(0, len(batch)), state)
-        r, flat = scan(self.memory, told, flat, ends)
+        r, flat = scan(self.memory, parts, flat, ends)
         r = r.unflatten(0, (*batch, self.heads)).transpose(-2, -3).flatten(-2)
         return r.to(x.dtype), tree_map(lambda part: part.unflatten(0, (*batch, self.heads)), flat)
 
@@ -207,8 +207,8 @@ class StackLayer(nn.Module):
         if not self._parallel:
             batch = tuple(x.shape[:-1])
             checks.same_state(cells, self.init(batch, x), (*batch, self.heads), "cells", cells=True)
-            told = self._said(x)
-            cells, r = stepped(self.memory, cells, instructions_type(tuple(told))(**told))
+            instructions = self._said(x)
+            cells, r = stepped(self.memory, cells, instructions_type(tuple(instructions))(**instructions))
             return self.output(r.flatten(-2).to(x.dtype)), cells
         v, u, d = self._instructions(x)  # (B, heads, m), (B, heads), (B, heads)
         v, u, d = v.reshape(-1, self.memory_size), u.reshape(-1), d.reshape(-1)

@@ -131,8 +131,8 @@ class StackRNN(Disturbed):
     ) -> None:
         """Draw every weight anew. `biases` are those of heads, by name ("u": pop, "d": push), in each cell
         that has them."""
-        known = {name for cell in self.cells for name in cell.head_kinds}
-        require_names(biases or {}, sorted(known))
+        names = {name for cell in self.cells for name in cell.head_kinds}
+        require_names(biases or {}, sorted(names))
         for cell in self.cells:
             own = {name: bias for name, bias in (biases or {}).items() if name in cell.head_kinds}
             cell.reset_parameters(generator, own)

@@ -44,11 +44,11 @@ class Trace(NamedTuple):
 
     def map(self, change: Callable[[Tensor], Tensor]) -> "Trace":
         """The trace with every tensor changed alike, such as to one sequence of the batch."""
-        said = {name: change(values) for name, values in self.instructions.items()}
+        instructions = {name: change(values) for name, values in self.instructions.items()}
         parts: dict[str, Any] = {
             name: change(part) for name, part in self._asdict().items() if isinstance(part, Tensor)
         }
-        return self._replace(instructions=said, **parts)
+        return self._replace(instructions=instructions, **parts)
 
 
 class Moment(NamedTuple):

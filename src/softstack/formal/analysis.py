@@ -79,14 +79,14 @@ def quiet(machine: Transducer, head: Head) -> Quiet:
     """Refuses ε-moves without end: a state and a top that come again, the stack not lower in between."""
     (state, top), steps, moves = head, 0, 0
     pile = [top]
-    seen: dict[Head, int] = {}  # the height of the pile, which only rises
+    heights: dict[Head, int] = {}  # the height of the pile, which only rises
     while pile:
-        while seen and next(reversed(seen.values())) > len(pile):
-            seen.popitem()
+        while heights and next(reversed(heights.values())) > len(pile):
+            heights.popitem()
         rule = machine.enabled(state, "", pile[-1])
         if rule is None:
             break
-        if (state, pile[-1]) in seen:
+        if (state, pile[-1]) in heights:
             raise BadInput(
                 f"ε-cycle: from state {head[0]} with {head[1]} on the stack the ε-moves never end, and "
                 f"`{rule}` comes again and again: make the loop read a symbol"
@@ -96,7 +96,7 @@ def quiet(machine: Transducer, head: Head) -> Quiet:
                 f"from state {head[0]} with {head[1]} on the stack there are more than {MOST_MOVES} ε-moves "
                 f"in a row, `{rule}` among them: a network would need as many steps a symbol"
             )
-        seen[state, pile[-1]] = len(pile)
+        heights[state, pile[-1]] = len(pile)
         pile[-1:] = in_place_of(rule, pile[-1])
         state, steps, moves = rule.next, steps + steps_of(rule), moves + 1
     return Quiet(state, tuple(pile), steps)
@@ -142,20 +142,20 @@ def problems(machine: Transducer) -> list[str]:
     """What is odd about a machine that can run all the same, a sentence each, with the rule named."""
     heads = reachable(machine)
     states = {state for state, _ in heads}
-    said = [f"state {q} cannot be reached from the start" for q in machine.states if q not in states]
+    notes = [f"state {q} cannot be reached from the start" for q in machine.states if q not in states]
     if machine.accepting != machine.states:
         names = ", ".join(machine.accepting) or "no state"
-        said.append(f"it accepts in {names} only, and a network says nothing of that: write what tells it")
+        notes.append(f"it accepts in {names} only, and a network says nothing of that: write what tells it")
     pushed = {symbol for rule in machine.rules for symbol in new_symbols(rule)} | {BOTTOM}
     for rule in machine.rules:
         if rule.state not in states:
             continue
         if rule.pop and rule.pop not in pushed:
-            said.append(f"the rule `{rule}` pops {rule.pop}, which no rule pushes: it is never enabled")
+            notes.append(f"the rule `{rule}` pops {rule.pop}, which no rule pushes: it is never enabled")
         elif not any(rule.state == state and rule.pop in ("", top) for state, top in heads):
             tops = ", ".join(top for state, top in heads if state == rule.state)
-            said.append(
+            notes.append(
                 f"the rule `{rule}` is never enabled: in state {rule.state} the top of the stack is "
                 f"always one of {tops}" + (", the empty stack" if tops == BOTTOM else "")
             )
-    return said
+    return notes

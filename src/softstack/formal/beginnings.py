@@ -54,10 +54,10 @@ def _under_way(
     waiting: Waiting = {}
     while items:
         item, begun = items.pop()
-        known = waiting.setdefault(item.wanted, {})
-        if not (begun := begun & ~known.get(item, 0)):
+        waiters = waiting.setdefault(item.wanted, {})
+        if not (begun := begun & ~waiters.get(item, 0)):
             continue
-        known[item] = known.get(item, 0) | begun
+        waiters[item] = waiters.get(item, 0) | begun
         if item.wanted in grammar.rules:
             items += [(Item(item.wanted, body, 0), 1 << len(chart)) for body in grammar.rules[item.wanted]]
             if item.wanted in empty:

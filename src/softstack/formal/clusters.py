@@ -28,22 +28,22 @@ def farthest_first(points: Points, most: int, radius: float) -> tuple[Points, fl
 def assign(points: Points, centres: Points) -> NDArray[np.int64]:
     """The nearest centre of each point."""
     nearest = distances(points, centres[0])
-    which = np.zeros(len(points), np.int64)
+    groups = np.zeros(len(points), np.int64)
     for k, centre in enumerate(centres[1:], 1):
         gaps = distances(points, centre)
         closer = gaps < nearest
-        which[closer] = k
+        groups[closer] = k
         nearest[closer] = gaps[closer]
-    return which
+    return groups
 
 
 def grouped(points: Points, k: int) -> Points:
     """k centres by Lloyd's algorithm, from a farthest-first start."""
     centres, _ = farthest_first(points, k, 0.0)
     for _ in range(ROUNDS):
-        which = assign(points, centres)
+        groups = assign(points, centres)
         moved = np.stack(
-            [points[which == j].mean(0) if (which == j).any() else c for j, c in enumerate(centres)]
+            [points[groups == j].mean(0) if (groups == j).any() else c for j, c in enumerate(centres)]
         )
         if np.allclose(moved, centres):
             break

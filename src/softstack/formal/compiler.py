@@ -166,8 +166,8 @@ def _gates(
     """The input gates compute when each move is made; the others are constant."""
     core, live = network.cell.core, len(plan)
     into, forget, new, out = core.from_input.bias.chunk(4)  # each (H,)
-    seen = core.from_input.weight.chunk(4)[0]  # (H, K + m)
-    heard = core.from_hidden.weight.chunk(4)[0]  # (H, H)
+    of_input = core.from_input.weight.chunk(4)[0]  # (H, K + m)
+    of_hidden = core.from_hidden.weight.chunk(4)[0]  # (H, H)
     forget.fill_(-gain)
     new.fill_(gain)
     out.fill_(gain)
@@ -176,28 +176,28 @@ def _gates(
     for j, unit in enumerate(plan):
         constant = 0.5 - unit.conditions
         if unit.after is not None:
-            heard[j, unit.after] += gain / ON
+            of_hidden[j, unit.after] += gain / ON
         else:
             for k, other in enumerate(plan):
                 if other.move.next in unit.states:
-                    heard[j, k] += gain / ON
+                    of_hidden[j, k] += gain / ON
             if start in unit.states:  # where the machine is before any move: every unit is 0, `live` too
-                heard[j, live] -= gain / ON
+                of_hidden[j, live] -= gain / ON
                 constant += 1
         for symbol in unit.reads:
-            seen[j, inputs.index(symbol)] += gain
+            of_input[j, inputs.index(symbol)] += gain
         if unit.move.waits:
-            seen[j, : len(inputs)] -= gain
+            of_input[j, : len(inputs)] -= gain
             constant += 1
         if len(unit.tops) == 1:
             code = codes[unit.tops[0]]
-            seen[j, len(inputs) :] += gain * (2 * torch.tensor(code).to(seen) - 1)
+            of_input[j, len(inputs) :] += gain * (2 * torch.tensor(code).to(of_input) - 1)
             constant += 1 - sum(code)
         elif BOTTOM in unit.tops:  # one of these, as no other is there
-            seen[j, [place for symbol, place in stack.items() if symbol not in unit.tops]] -= gain
+            of_input[j, [place for symbol, place in stack.items() if symbol not in unit.tops]] -= gain
             constant += 1
         elif unit.tops:
-            seen[j, [stack[symbol] for symbol in unit.tops]] += gain
+            of_input[j, [stack[symbol] for symbol in unit.tops]] += gain
         into[j] = gain * constant
 
 
@@ -213,8 +213,8 @@ def _heads(
     heads.bias[: heads.rows("v").stop] = -gain / 2
     weight = {name: heads.weight[heads.rows(name)] for name in heads.sizes}  # each (rows, H)
     for j, move in enumerate(unit.move for unit in plan):
-        done = {"u": move.pops, "d": bool(move.push), "i": move.takes, "o": bool(move.write)}
-        for name, does in done.items():
+        acts = {"u": move.pops, "d": bool(move.push), "i": move.takes, "o": bool(move.write)}
+        for name, does in acts.items():
             if does and name in weight:
                 weight[name][0, j] = gain / ON
         if move.push:

@@ -86,8 +86,8 @@ class Counts:
             node, measure, r = piece
             if node == NOTHING:
                 continue
-            if listing and (listed := listing(node, measure)):
-                out.append(listed.strings[bisect_right(listed.up_to, r)])
+            if listing and (block := listing(node, measure)):
+                out.append(block.strings[bisect_right(block.up_to, r)])
                 continue
             ways = self._ways_of.get((node, measure))
             if ways is None:

@@ -64,8 +64,8 @@ def dot(machine: Transducer) -> str:
 
 def svg(machine: Transducer) -> str:
     """The machine as an SVG image: two states side by side, more of them around a circle."""
-    drawn = arrows(machine)
-    at = _places(machine, drawn)
+    edges = arrows(machine)
+    at = _places(machine, edges)
     centre = (sum(x for x, _ in at.values()) / len(at), sum(y for _, y in at.values()) / len(at))
     parts: list[str] = []
     box: list[Point] = []
@@ -78,17 +78,17 @@ def svg(machine: Transducer) -> str:
             ]
             box.append((x - RADIUS - 34, y))
     texts: list[str] = []
-    taken: list[Box] = [_around(place, 2 * RADIUS, 2 * RADIUS) for place in at.values()]
-    for (source, target), labels in drawn.items():
+    obstacles: list[Box] = [_around(place, 2 * RADIUS, 2 * RADIUS) for place in at.values()]
+    for (source, target), labels in edges.items():
         if source == target:
             curve, end, angle, places = _loop(at[source], centre, len(at), labels)
         else:
-            curve, end, angle, places = _edge(at[source], at[target], (target, source) in drawn, labels)
+            curve, end, angle, places = _edge(at[source], at[target], (target, source) in edges, labels)
         boxes = [_around(place, *_size(labels)) for place in places]
         place, own = min(
-            zip(places, boxes, strict=True), key=lambda at: sum(_overlap(at[1], b) for b in taken)
+            zip(places, boxes, strict=True), key=lambda at: sum(_overlap(at[1], b) for b in obstacles)
         )
-        taken.append(own)
+        obstacles.append(own)
         parts += [_path(curve), _head(end, angle)]
         texts += _lines(labels, place)
         box += [own[:2], own[2:]]
@@ -110,10 +110,10 @@ def svg(machine: Transducer) -> str:
     )
 
 
-def _places(machine: Transducer, drawn: dict[Arrow, list[str]]) -> dict[str, Point]:
+def _places(machine: Transducer, edges: dict[Arrow, list[str]]) -> dict[str, Point]:
     """Where states are: neighbours are further apart than the widest label between them."""
     n = len(machine.states)
-    widest = max((_size(labels)[0] for (a, b), labels in drawn.items() if a != b), default=0)
+    widest = max((_size(labels)[0] for (a, b), labels in edges.items() if a != b), default=0)
     apart = max(APART, widest + 3 * RADIUS)
     if n <= 2:
         return {state: (k * apart, 0.0) for k, state in enumerate(machine.states)}

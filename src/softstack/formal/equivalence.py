@@ -115,13 +115,13 @@ def _by_length(
     """For each length in turn a word that tells them apart, or None and the length that is done with; None
     for that too where no configurations are left. Ends, within a length, after `most` work."""
     one, two = Live(a), Live(b)
-    said = one.settle(), two.settle()
-    if said[0] != said[1] or _accepts(one) != _accepts(two):
-        yield Difference((), *said, (_accepts(one), _accepts(two))), 0
+    outputs = one.settle(), two.settle()
+    if outputs[0] != outputs[1] or _accepts(one) != _accepts(two):
+        yield Difference((), *outputs, (_accepts(one), _accepts(two))), 0
         return
     alphabet = tuple(dict.fromkeys([*a.alphabet, *b.alphabet]))
     pairs: list[tuple[Live, Live, Word]] = [(one, two, ())]
-    seen = {_key(one, two)}
+    keys = {_key(one, two)}
     length = work = 0
     while pairs:
         following = []
@@ -136,8 +136,8 @@ def _by_length(
                     yield Difference((*word, symbol), *written, accepted), length + 1
                     return
                 key = _key(*then)
-                if written[0] is not None and key not in seen:
-                    seen.add(key)
+                if written[0] is not None and key not in keys:
+                    keys.add(key)
                     work += 10 + len(then[0].stack) + len(then[1].stack)
                     if most is not None and work > most:
                         return
@@ -169,7 +169,7 @@ def _told(difference: Difference) -> str:
         one, two = ("accepts" if accepted else "does not accept" for accepted in difference.accepted)
         return f"which the first {one} and the second {two}"
     one, two = (
-        "cannot read its last symbol" if said is None else f"then writes {' '.join(said) or 'nothing'}"
-        for said in (difference.first, difference.second)
+        "cannot read its last symbol" if output is None else f"then writes {' '.join(output) or 'nothing'}"
+        for output in (difference.first, difference.second)
     )
     return f"where the first {one} and the second {two}"

@@ -62,7 +62,7 @@ Rows = dict[tuple[str, Symbols], Row]  # of a state, by symbol at the front and 
 
 
 def tabulate(
-    seen: Sequence[Seen], states: Points | None, symbols: Points | None, parts: int = 1
+    runs: Sequence[Seen], states: Points | None, symbols: Points | None, parts: int = 1
 ) -> tuple[Table, float]:
     """What is most often done at each key, and the share of steps that did just that.
 
@@ -71,10 +71,10 @@ def tabulate(
     """
     acts: dict[Key, Counter[tuple[Act, int]]] = defaultdict(Counter)
     writes: dict[Key, Counter[tuple[bool, str]]] = defaultdict(Counter)
-    all_after = None if states is None else assign(np.concatenate([run.h for run in seen]), states) + 1
-    all_pushed = None if symbols is None else assign(np.concatenate([run.v for run in seen]), symbols)
+    all_after = None if states is None else assign(np.concatenate([run.h for run in runs]), states) + 1
+    all_pushed = None if symbols is None else assign(np.concatenate([run.v for run in runs]), symbols)
     end = 0
-    for run in seen:
+    for run in runs:
         begin, end = end, end + len(run.x)
         after = [START] * len(run.x) if all_after is None else all_after[begin:end].tolist()
         pushed = [START] * len(run.x) if all_pushed is None else all_pushed[begin:end].tolist()
@@ -94,10 +94,10 @@ def tabulate(
     table: Table = {}
     for key, counts in acts.items():
         act, following = counts.most_common(1)[0][0]
-        said = writes[key]
-        asked = any(scored for scored, _ in said)
-        votes = Counter({symbol: n for (scored, symbol), n in said.items() if scored == asked})
-        table[key] = Row(act, votes.most_common(1)[0][0] if act.give and votes else "", asked, following)
+        symbols_here = writes[key]
+        any_scored = any(scored for scored, _ in symbols_here)
+        votes = Counter({symbol: n for (scored, symbol), n in symbols_here.items() if scored == any_scored})
+        table[key] = Row(act, votes.most_common(1)[0][0] if act.give and votes else "", any_scored, following)
     total = sum(sum(counts.values()) for counts in acts.values())
     agreed = sum(counts.most_common(1)[0][1] for counts in acts.values())
     return table, agreed / total if total else 1.0
@@ -179,9 +179,9 @@ def _rule(
 ) -> Rule:
     pushed = (letters[row.act.push],) if row.act.push else ()
     pop = "" if top is None else letters[top]
-    kept = (pop,) if pop and not row.act.pop else ()
+    below = (pop,) if pop and not row.act.pop else ()
     write = (row.write,) if row.act.give and row.write else ()
-    return Rule(names[state], x, pop, names[row.next], write, (*kept, *pushed))
+    return Rule(names[state], x, pop, names[row.next], write, (*below, *pushed))
 
 
 def split(table: Table) -> dict[int, Rows]:

@@ -27,20 +27,20 @@ def linear_heads(
 ) -> int:
     """Fill the heads' map of [x; r], or say why a linear controller cannot be this machine: the largest of
     its whole weights."""
-    wanted = actions(machine, inputs)
+    acts = actions(machine, inputs)
     buffered = "i" in heads.sizes
-    pairs = [pair for pair in wanted if buffered or pair[0] != END]
+    pairs = [pair for pair in acts if buffered or pair[0] != END]
     rows: dict[tuple[str, int], dict[Pair, bool]] = {
-        ("u", 0): {p: wanted[p].pops for p in pairs},
-        ("d", 0): {p: bool(wanted[p].push) for p in pairs},
+        ("u", 0): {p: acts[p].pops for p in pairs},
+        ("d", 0): {p: bool(acts[p].push) for p in pairs},
     }
     if buffered:
-        rows["i", 0] = {p: wanted[p].takes for p in pairs}
-        rows["o", 0] = {p: bool(wanted[p].write) for p in pairs}
+        rows["i", 0] = {p: acts[p].takes for p in pairs}
+        rows["o", 0] = {p: bool(acts[p].write) for p in pairs}
     for k in range(heads.sizes["v"]):  # where nothing is pushed, v does not matter
-        rows["v", k] = {p: bool(codes[wanted[p].push][k]) for p in pairs if wanted[p].push}
+        rows["v", k] = {p: bool(codes[acts[p].push][k]) for p in pairs if acts[p].push}
     for k, symbol in enumerate(outputs):
-        rows["y", k] = {p: wanted[p].write == symbol for p in pairs if wanted[p].write}
+        rows["y", k] = {p: acts[p].write == symbol for p in pairs if acts[p].write}
     if any(sum(code) != 1 for s, code in codes.items() if s != BOTTOM):
         raise BadInput("a linear controller needs one-hot codes on its stack: leave the codes as they are")
     largest = 0
@@ -85,21 +85,21 @@ def actions(machine: Transducer, inputs: Sequence[str]) -> dict[Pair, Move]:
             "the next: use the lstm"
         )
     by_rule = {(m.read, m.top): m for m in moves(machine, waiting=False)}
-    done: dict[Pair, Move] = {}
+    acts: dict[Pair, Move] = {}
     for _, top in reachable(machine):
         for symbol in (*inputs, END):
             rule = machine.enabled(machine.start, symbol, top)
             if rule is not None:
-                done[symbol, top] = by_rule[rule.read, rule.pop]
+                acts[symbol, top] = by_rule[rule.read, rule.pop]
             elif symbol == END:
-                done[symbol, top] = Move(machine.start, "", top, machine.start, waits=True)
-    return done
+                acts[symbol, top] = Move(machine.start, "", top, machine.start, waits=True)
+    return acts
 
 
-def threshold(wanted: dict[Pair, bool]) -> tuple[dict[str, int], dict[str, int]] | None:
-    """Whole weights a and b with a[x] + b[s] >= 1 where wanted, <= -1 where not; None if there are none."""
+def threshold(truth: dict[Pair, bool]) -> tuple[dict[str, int], dict[str, int]] | None:
+    """Whole weights a and b with a[x] + b[s] >= 1 where true, <= -1 where not; None if there are none."""
     # a_x - c_s >= 1 or <= -1, with c = -b: an edge (from, to, w) says that to <= from + w
-    edges = [((("a", x), ("c", s), -1) if on else (("c", s), ("a", x), -1)) for (x, s), on in wanted.items()]
+    edges = [((("a", x), ("c", s), -1) if on else (("c", s), ("a", x), -1)) for (x, s), on in truth.items()]
     value = {node: 0 for edge in edges for node in edge[:2]}
     for _ in range(len(value) + 1):
         changed = False

@@ -15,11 +15,11 @@ def merged(table: Table, evidence: int = 0) -> Table:
     """
     rows = split(table)
     parent = {state: state for state in rows}
-    kept: list[int] = []
+    roots: list[int] = []
     for state in reached(rows):
         if _root(parent, state) != state:
             continue
-        by_evidence = sorted(kept, key=lambda other: -_shared(rows[_root(parent, other)], rows[state]))
+        by_evidence = sorted(roots, key=lambda other: -_shared(rows[_root(parent, other)], rows[state]))
         for other in by_evidence:
             other = _root(parent, other)
             if other == _root(parent, state) or _shared(rows[other], rows[state]) < evidence:
@@ -27,7 +27,7 @@ def merged(table: Table, evidence: int = 0) -> Table:
             if _join(rows, parent, other, state):
                 break
         else:
-            kept.append(state)
+            roots.append(state)
     return {
         (state, *key): row._replace(next=_root(parent, row.next))
         for state, own in rows.items()
@@ -66,18 +66,18 @@ def _join(rows: dict[int, Rows], parent: dict[int, int], a: int, b: int) -> bool
         undo.append(partial(rows.__setitem__, b, rows[b]))
         parent[b] = a
         for key, row in rows[b].items():
-            there = rows[a].get(key)
-            if there is None:
+            first = rows[a].get(key)
+            if first is None:
                 undo.append(partial(rows[a].pop, key))
                 rows[a][key] = row
                 continue
-            if not _compatible(there, row):
+            if not _compatible(first, row):
                 for step in reversed(undo):
                     step()
                 return False
-            if row.asked and not there.asked:
-                undo.append(partial(rows[a].__setitem__, key, there))
-                rows[a][key] = row._replace(next=there.next)
-            pairs.append((there.next, row.next))
+            if row.asked and not first.asked:
+                undo.append(partial(rows[a].__setitem__, key, first))
+                rows[a][key] = row._replace(next=first.next)
+            pairs.append((first.next, row.next))
         rows[b] = {}
     return True

@@ -127,9 +127,9 @@ def _reached(start: str, table: Table) -> Table:
 
 def _merged(table: Table, machine: Transducer) -> tuple[dict[str, str], dict[str, str]]:
     """For each state and each stack symbol the one that stands for it."""
-    every = [row for rows in table.values() for row in rows.values()]
-    states = dict.fromkeys([machine.start, *(q for q, _ in table), *(row.next for row in every)])
-    tops = dict.fromkeys([BOTTOM, *(top for _, top in table), *(s for row in every for s in row.pile)])
+    all_rows = [row for rows in table.values() for row in rows.values()]
+    states = dict.fromkeys([machine.start, *(q for q, _ in table), *(row.next for row in all_rows)])
+    tops = dict.fromkeys([BOTTOM, *(top for _, top in table), *(s for row in all_rows for s in row.pile)])
     nodes: list[Node] = [*(("top", s) for s in tops if s != BOTTOM), *(("state", q) for q in states)]
     parent = {node: node for node in [*nodes, ("top", BOTTOM)]}
     final = set(machine.accepting)
@@ -157,13 +157,13 @@ def _joined(
         classes: dict[tuple[str, str], dict[str, Row]] = {}
         for (state, top), rows in table.items():
             head = _root(parent, ("state", state))[1], _root(parent, ("top", top))[1]
-            known = classes.setdefault(head, rows)
-            if known is rows:
+            first = classes.setdefault(head, rows)
+            if first is rows:
                 continue
-            if set(known) != set(rows):
+            if set(first) != set(rows):
                 return None
             for x, row in rows.items():
-                other = known[x]
+                other = first[x]
                 if row.write != other.write or len(row.pile) != len(other.pile):
                     return None
                 pairs.append((("state", row.next), ("state", other.next)))
@@ -188,9 +188,9 @@ def _rules(table: Table) -> list[Rule]:
             blind = {
                 (row.next, row.write, row.pile[1:]) for top, row in own.items() if row.pile[:1] == (top,)
             }
-            kept = all(row.pile[:1] == (top,) for top, row in own.items())
+            stays = all(row.pile[:1] == (top,) for top, row in own.items())
             quiet = any("" in rows for rows in tops.values())
-            if x and kept and len(blind) == 1 and len(own) == len(tops) and not quiet:
+            if x and stays and len(blind) == 1 and len(own) == len(tops) and not quiet:
                 following, write, push = next(iter(blind))
                 rules.append(Rule(state, x, "", following, write, push))
             else:

@@ -88,20 +88,20 @@ def units(plan: list[Move], share_tops: bool = True) -> list[Unit]:
         states = (move.state,) if move.state else ()
         boxes.append((states, (move.read,) if move.read else (), (move.top,) if move.top else (), move, [k]))
     for axis in (2, 1, 0) if share_tops else (1, 0):
-        kept: dict[object, tuple[Any, ...]] = {}
+        by_key: dict[object, tuple[Any, ...]] = {}
         for box in boxes:
             move, members = box[3], box[4]
             alone = move.after is not None or members[0] in followed or not box[axis]
             does = (move.next, move.waits, move.takes, move.pops, move.push, move.write)
             others = tuple(box[other] for other in range(3) if other != axis)
             key = members[0] if alone else (does, others)
-            if key in kept:
-                old = kept[key]
+            if key in by_key:
+                old = by_key[key]
                 parts = [old[other] if other != axis else old[axis] + box[axis] for other in range(3)]
-                kept[key] = (*parts, old[3], old[4] + members)
+                by_key[key] = (*parts, old[3], old[4] + members)
             else:
-                kept[key] = box
-        boxes = list(kept.values())
+                by_key[key] = box
+        boxes = list(by_key.values())
     place = {k: n for n, box in enumerate(boxes) for k in box[4]}
     return [
         Unit(box[0], box[1], box[2], box[3], None if box[3].after is None else place[box[3].after])

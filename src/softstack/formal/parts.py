@@ -18,16 +18,16 @@ def machine_in_parts(table: Table, parts: int, blank: str = "") -> Transducer:
     """The rules of a table in which every step takes a symbol and gives one."""
     table = blanked(table, blank)
     names = {state: f"q{k}" for k, state in enumerate(reached(split(table)))}
-    tops: dict[Symbols, None] = {seen: None for _, _, seen in table} | {(): None}
+    tops: dict[Symbols, None] = {view: None for _, _, view in table} | {(): None}
     rules: list[Rule] = []
     pending: dict[tuple[int, Symbols, int], str] = {}  # states in which parts are popped by ε-moves
 
-    def pile(seen: Symbols, pushed: Symbols) -> tuple[str, ...]:
+    def pile(view: Symbols, pushed: Symbols) -> tuple[str, ...]:
         """The symbols of parts that are pushed onto these."""
         symbols: list[Symbols] = []
         for part in pushed:
-            seen = (part, *seen)[:parts]
-            symbols.append(seen)
+            view = (part, *view)[:parts]
+            symbols.append(view)
         tops.update(dict.fromkeys(symbols))
         return tuple(map(_name, symbols))
 
@@ -35,42 +35,42 @@ def machine_in_parts(table: Table, parts: int, blank: str = "") -> Transducer:
         key = row.next, pushed, pops
         return pending.setdefault(key, f"{names[row.next]}-{pops}-{''.join(map(letter, pushed))}")
 
-    for (state, x, seen), row in table.items():
+    for (state, x, view), row in table.items():
         if state not in names or not x:
             continue
-        pops, pushed = _net(seen, row)
+        pops, pushed = _net(view, row)
         write = (row.write,) if row.write else ()
-        head = names[state], x, _name(seen)
+        head = names[state], x, _name(view)
         if not pops:
-            rules.append(Rule(*head, names[row.next], write, (_name(seen), *pile(seen, pushed))))
+            rules.append(Rule(*head, names[row.next], write, (_name(view), *pile(view, pushed))))
         elif pops == 1:
-            rules.append(Rule(*head, names[row.next], write, pile(seen[1:], pushed)))
+            rules.append(Rule(*head, names[row.next], write, pile(view[1:], pushed)))
         else:
             for left in range(1, pops):
                 popping(row, left, pushed)
             rules.append(Rule(*head, popping(row, pops - 1, pushed), write, ()))
     if pending:  # what was seen may lie under any part
-        every = dict.fromkeys(part for top in tops for part in top)
-        tops |= {(part, *seen)[:parts]: None for seen in tops for part in every}
+        all_parts = dict.fromkeys(part for top in tops for part in top)
+        tops |= {(part, *view)[:parts]: None for view in tops for part in all_parts}
     for k, ((following, pushed, pops), name) in enumerate(list(pending.items())):
         if len(rules) + len(tops) * (len(pending) - k) > MOST:
             raise BadInput(f"a machine in parts of 1/{parts} would have more than {MOST:,} rules")
-        for seen in [top for top in list(tops) if top]:
+        for view in [top for top in list(tops) if top]:
             if pops == 1:
-                rules.append(Rule(name, "", _name(seen), names[following], (), pile(seen[1:], pushed)))
+                rules.append(Rule(name, "", _name(view), names[following], (), pile(view[1:], pushed)))
             else:
-                rules.append(Rule(name, "", _name(seen), pending[following, pushed, pops - 1], (), ()))
+                rules.append(Rule(name, "", _name(view), pending[following, pushed, pops - 1], (), ()))
     return Transducer(names[START], rules)
 
 
-def _net(seen: Symbols, row: Row) -> tuple[int, Symbols]:
+def _net(view: Symbols, row: Row) -> tuple[int, Symbols]:
     """How many parts a row pops, and what it pushes, without those that are put back where they were."""
     pops, pushed = row.act.pop, row.act.push
-    while pops and pushed and seen[pops - 1] == pushed[0]:
+    while pops and pushed and view[pops - 1] == pushed[0]:
         pops, pushed = pops - 1, pushed[1:]
     return pops, pushed
 
 
-def _name(seen: Symbols) -> str:
+def _name(view: Symbols) -> str:
     """The stack symbol of these parts."""
-    return "".join(map(letter, seen)) or BOTTOM
+    return "".join(map(letter, view)) or BOTTOM

@@ -114,7 +114,7 @@ class Product:
         differences: list[tuple[Fact, Word]] = []
         exits: dict[Node, list[Fact]] = defaultdict(list)
         self.callers: dict[Node, list[tuple[Fact, Cell]]] = defaultdict(list)
-        done: set[Fact] = set()
+        facts: set[Fact] = set()
 
         def learn(fact: Fact, length: int, before: Fact | None, symbol: str, detour: Fact | None) -> None:
             if length < self.lengths.get(fact, length + 1):
@@ -125,9 +125,9 @@ class Product:
         learn((start, start), 0, None, "", None)
         while queue and not self.failed:
             length, _, fact = heappop(queue)
-            if fact in done:
+            if fact in facts:
                 continue
-            done.add(fact)
+            facts.add(fact)
             if len(self.lengths) > self.most:
                 self.failed = f"there is more to compare than {counted(self.most, 'fact')}"
             entry, node = fact
@@ -180,8 +180,8 @@ class Product:
                 yield (symbol,)
                 continue
             after: Node | None = node
-            for which, rule in enumerate(rules):
-                after = None if after is None or rule is None else _made(after, which, rule)
+            for number, rule in enumerate(rules):
+                after = None if after is None or rule is None else _made(after, number, rule)
             yield (symbol,) if after is None else Step(after, symbol)
 
     def _moves_next(self, node: Node) -> int:
@@ -198,12 +198,12 @@ class Product:
 
     def _moved(self, node: Node) -> Step | Word:
         """The next ε-move, or rest where there is none. A machine that rests writes no more."""
-        which = self._moves_next(node)
-        side = (node.first, node.second)[which]
+        number = self._moves_next(node)
+        side = (node.first, node.second)[number]
         if side.rests:
             return ()  # it is behind, and stays so
-        rule = self.machines[which].enabled(side.state, "", side.pile[-1])
-        after = _put(node, which, side._replace(rests=True)) if rule is None else _made(node, which, rule)
+        rule = self.machines[number].enabled(side.state, "", side.pile[-1])
+        after = _put(node, number, side._replace(rests=True)) if rule is None else _made(node, number, rule)
         return () if after is None else Step(after)
 
     def _distances(self, start: Node) -> dict[Node, tuple[int, Fact | None]]:
@@ -237,8 +237,8 @@ class Product:
         return tuple(reversed(symbols))
 
 
-def _put(node: Node, which: int, side: Side) -> Node:
-    return node._replace(second=side) if which else node._replace(first=side)
+def _put(node: Node, number: int, side: Side) -> Node:
+    return node._replace(second=side) if number else node._replace(first=side)
 
 
 def _with(node: Node, cell: Cell) -> Node:
@@ -249,19 +249,19 @@ def _with(node: Node, cell: Cell) -> Node:
     return node._replace(first=first, second=second)
 
 
-def _made(node: Node, which: int, rule: Rule) -> Node | None:
+def _made(node: Node, number: int, rule: Rule) -> Node | None:
     """The node after one machine made a move; None where that writes something else than the other did."""
-    side = (node.first, node.second)[which]
+    side = (node.first, node.second)[number]
     pile = (side.pile[:-1] if rule.pop else side.pile) + rule.push
-    after = _put(node, which, Side(rule.next, pile, False))
+    after = _put(node, number, Side(rule.next, pile, False))
     if not rule.write:
         return after
-    if not node.unmatched or node.ahead == which:
-        return after._replace(ahead=which, unmatched=node.unmatched + rule.write)
+    if not node.unmatched or node.ahead == number:
+        return after._replace(ahead=number, unmatched=node.unmatched + rule.write)
     n = min(len(node.unmatched), len(rule.write))
     if node.unmatched[:n] != rule.write[:n]:
         return None
     if n < len(rule.write):
-        return after._replace(ahead=which, unmatched=rule.write[n:])
-    left = node.unmatched[n:]
-    return after._replace(ahead=node.ahead if left else 0, unmatched=left)
+        return after._replace(ahead=number, unmatched=rule.write[n:])
+    rest = node.unmatched[n:]
+    return after._replace(ahead=node.ahead if rest else 0, unmatched=rest)

@@ -35,7 +35,7 @@ def with_verdicts(machine: Transducer) -> Transducer:
             rules.append(Rule(due[q], "", "", q, verdict[q], ()))
         else:
             rules += [Rule(due[q], "", top, q, verdict[q], (top,)) for top in tops]
-    heads = reachable(told := Transducer(machine.start, rules))
-    used = [r for r in told.rules if any(r.state == q and r.pop in ("", top) for q, top in heads)]
+    heads = reachable(whole := Transducer(machine.start, rules))
+    used = [r for r in whole.rules if any(r.state == q and r.pop in ("", top) for q, top in heads)]
     # a verdict takes the place of most moves at rest; a machine that never moves keeps its rules
-    return Transducer(machine.start, used or told.rules)
+    return Transducer(machine.start, used or whole.rules)

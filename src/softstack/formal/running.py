@@ -78,14 +78,14 @@ def transduced(machine: Transducer, word: Iterable[str]) -> list[tuple[str, ...]
     """What is written at each symbol, as far as the machine reads; what comes before the first is with it."""
     live = Live(machine)
     before = live.settle()
-    said: list[tuple[str, ...]] = []
+    outputs: list[tuple[str, ...]] = []
     for symbol in word:
         written = live.feed(symbol)
         if written is None:
             break
-        said.append(before + written)
+        outputs.append(before + written)
         before = ()
-    return said or ([before] if before else [])
+    return outputs or ([before] if before else [])
 
 
 def looks(machine: Transducer, word: Iterable[str]) -> list[tuple[int, int]]:
@@ -93,12 +93,12 @@ def looks(machine: Transducer, word: Iterable[str]) -> list[tuple[int, int]]:
     ago what it looked at there had been pushed."""
     live = Live(machine)
     live.settle()
-    seen: list[tuple[int, int]] = []
+    places: list[tuple[int, int]] = []
     for symbol in word:
         if live.feed(symbol) is None:
             break
-        seen.append(live.look or (0, 0))
-    return seen
+        places.append(live.look or (0, 0))
+    return places
 
 
 def walk(machine: Transducer, rng: np.random.Generator, length: int) -> tuple[str, ...]:

@@ -149,13 +149,13 @@ def _thinned(
     rng: np.random.Generator, n: int, draw: Callable[[], str], number: Callable[[str], int]
 ) -> list[str]:
     """n of the strings drawn, each kept with probability one in its number of derivations."""
-    kept: list[str] = []
+    strings: list[str] = []
     draws, expected, fewest = 0, 0.0, 0
-    while len(kept) < n:
+    while len(strings) < n:
         w = draw()
         ways = number(w)
         if not randbelow(rng, ways):
-            kept.append(w)
+            strings.append(w)
         draws += 1
         expected += 1 / ways
         fewest = min(fewest or ways, ways)
@@ -165,7 +165,7 @@ def _thinned(
                 f"strings have too many derivations here, and {expected / draws:.0e} of those drawn could be"
                 " kept for a uniform sample: ask for shorter strings, or write an unambiguous grammar"
             )
-    return kept
+    return strings
 
 
 @lru_cache(maxsize=32)

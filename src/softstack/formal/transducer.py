@@ -185,20 +185,20 @@ class Transducer:
         written: tuple[str, ...] = ()
         rule: Rule | None = None
         epsilons = 0  # ε-moves since a symbol was read
-        seen: dict[tuple[str, str], int] = {}  # (state, top) since then: stack height, which only rises
+        heights: dict[tuple[str, str], int] = {}  # (state, top) since then: stack height, which only rises
         while True:
             yield Configuration(state, position, tuple(stack), written, rule)
             if rule and rule.read:
-                epsilons, seen = 0, {}
-            while seen and next(reversed(seen.values())) > len(stack):
-                seen.popitem()
-            if (endless := (state, stack[-1]) in seen) or epsilons > max_epsilon:
+                epsilons, heights = 0, {}
+            while heights and next(reversed(heights.values())) > len(stack):
+                heights.popitem()
+            if (endless := (state, stack[-1]) in heights) or epsilons > max_epsilon:
                 fault = "for ever" if endless else f"more than {max_epsilon} times in a row"
                 cure = "make the loop read a symbol" if endless else "raise max_epsilon if that is meant"
                 raise BadInput(
                     f"after {counted(position, 'symbol')} `{rule}` makes ε-moves go on {fault}: {cure}"
                 )
-            seen[state, stack[-1]] = len(stack)
+            heights[state, stack[-1]] = len(stack)
             rule = self.enabled(state, word[position] if position < len(word) else "", stack[-1])
             if rule is None:
                 return

@@ -62,14 +62,14 @@ class Weighted:
         return float(self._by_length(length)[0][length])
 
     def _by_length(self, length: int) -> list[np.ndarray]:
-        known = len(self._totals[0]) if self._totals else 0
-        if known <= length:
-            size = max(length + 1, 2 * known)
+        size_before = len(self._totals[0]) if self._totals else 0
+        if size_before <= length:
+            size = max(length + 1, 2 * size_before)
             grown = [np.zeros(size) for _ in range(len(self._nodes) + 1)]
             grown[NOTHING][0] = 1
             for new, old in zip(grown[:-1], self._totals[:-1], strict=False):
-                new[:known] = old
-            for m in range(known, size):
+                new[:size_before] = old
+            for m in range(size_before, size):
                 for node in self._form.order:
                     grown[node][m] = sum(w * _ways(a, m, grown).sum() for w, a in self._nodes[node])
             self._totals[:] = grown
@@ -99,8 +99,8 @@ class Weighted:
 
     def _choices_of(self, node: int, length: int) -> tuple[list[Choice], np.ndarray]:
         """The alternatives of a node with all ways to share a length, and their weights, summed up."""
-        known = self._choices.get((node, length))
-        if known is None:
+        entry = self._choices.get((node, length))
+        if entry is None:
             choices: list[Choice] = []
             heaps = []
             for weight, a in self._nodes[node]:
@@ -109,10 +109,10 @@ class Weighted:
                 lengths = range(free, free + 1) if a.y == NOTHING else range(free + 1)
                 choices += [(a, k, free - k) for k in lengths if free >= 0]
                 heaps.append(ways)
-            known = choices, np.cumsum(np.concatenate(heaps))
+            entry = choices, np.cumsum(np.concatenate(heaps))
             if length <= KEPT:
-                self._choices[node, length] = known
-        return known
+                self._choices[node, length] = entry
+        return entry
 
     def weigh(self, strings: Sequence[String]) -> np.ndarray:
         """What each string weighs, (n,); 0 where it is none of the grammar's."""

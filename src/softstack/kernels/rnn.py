@@ -132,8 +132,8 @@ def split(arguments: tuple[Any, ...]) -> tuple[Kept, tuple[Any, ...], Options, b
     """What the backward operator takes: `Kept`, the gradients of `OUTPUTS` where there are any, `Options`,
     whether x's gradient is wanted, and the backend."""
     *tensors, to_x, backend = arguments
-    kept, end = len(Kept._fields), len(Kept._fields) + len(OUTPUTS)
-    return Kept(*tensors[:kept]), tuple(tensors[kept:end]), Options(*tensors[end:]), to_x, backend
+    saved, end = len(Kept._fields), len(Kept._fields) + len(OUTPUTS)
+    return Kept(*tensors[:saved]), tuple(tensors[saved:end]), Options(*tensors[end:]), to_x, backend
 
 
 def fake_gradients(*arguments: Any) -> list[Tensor]:

@@ -144,8 +144,8 @@ class Direct(torch.autograd.Function):
         if torch.is_grad_enabled():  # someone may ask for a second gradient, and is to be told
             lengths = all_steps(u) if lengths is None else lengths
             s0 = u.new_zeros(u.shape[0], 0) if s0 is None else s0
-            kept = u, d, s0, lengths, V, *filled_up([u, V, s, *log])[2:]
-            to_V, to_u, to_d, to_s = once(scan_backward_op, *kept, gr, gV, gs, ctx.lifo, ctx.backend)
+            saved = u, d, s0, lengths, V, *filled_up([u, V, s, *log])[2:]
+            to_V, to_u, to_d, to_s = once(scan_backward_op, *saved, gr, gV, gs, ctx.lifo, ctx.backend)
         else:
             to_V, to_u, to_d, to_s = scan_backward(
                 u, d, s0, lengths, V, s, log, gr, gV, gs, ctx.lifo, ctx.backend
@@ -191,8 +191,8 @@ def scan(
     if not batched:
         tensors = [x.unsqueeze(0) for x in tensors]
     if vectors in HALVES:  # a GPU takes vectors as they are and computes in float32 all the same
-        kept = (0, 3) if v.is_cuda else ()
-        tensors = [x if k in kept else x.float() for k, x in enumerate(tensors)]
+        as_they_are = (0, 3) if v.is_cuda else ()
+        tensors = [x if k in as_they_are else x.float() for k, x in enumerate(tensors)]
     v, u, d, *state = tensors
     if lengths is not None:
         lengths = lengths.to(v.device, torch.int64).reshape(v.shape[0])

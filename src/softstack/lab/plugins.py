@@ -73,8 +73,8 @@ def load_all(paths: Iterable[Path] = ()) -> None:
     """Those of installed packages, those of the environment, and those at `paths`."""
     for point in sorted(metadata.entry_points(group=GROUP)):
         _install(Source(point.name, point.value, None))
-    named = [Path(path) for path in os.environ.get(VARIABLE, "").split(os.pathsep) if path]
-    for path in [*named, *paths]:
+    own = [Path(path) for path in os.environ.get(VARIABLE, "").split(os.pathsep) if path]
+    for path in [*own, *paths]:
         load(path)
 
 
@@ -102,14 +102,14 @@ def receive(sent: Sequence[Source]) -> None:
 
 def needed(task: str, memory: str, controller: str) -> list[Plugin]:
     """The plugins that a condition with these names depends on."""
-    wanted = {("task", task), ("memory", memory), ("controller", controller)}
-    return [plugin for plugin, record in _plugins.items() if wanted & record.names]
+    names = {("task", task), ("memory", memory), ("controller", controller)}
+    return [plugin for plugin, record in _plugins.items() if names & record.names]
 
 
 def require(condition: Mapping[str, Any], recorded: Iterable[Mapping[str, Any]], where: str) -> None:
     """Refuse a run that names what nobody knows here, if a plugin is recorded with it that is not loaded."""
-    there = {plugin.name for plugin in _plugins}
-    places = [str(plugin["path"]) for plugin in recorded if plugin["name"] not in there]
+    loaded = {plugin.name for plugin in _plugins}
+    places = [str(plugin["path"]) for plugin in recorded if plugin["name"] not in loaded]
     names = {kind: condition.get(kind, "") for kind, _ in REGISTRIES.values()}
     for kind, name in names.items() if places else ():
         if not _known(kind, name):
@@ -191,8 +191,8 @@ def checked(module: ModuleType, where: str) -> dict[str, dict[str, Any]]:
     if not any(contents.values()):
         raise BadInput(f"{where} registers nothing: give it a dictionary {' or '.join(REGISTRIES)}")
     for attribute, entries in contents.items():
-        kind, known = REGISTRIES[attribute]
-        if not isinstance(entries, dict) or entries is known:
+        kind, registry = REGISTRIES[attribute]
+        if not isinstance(entries, dict) or entries is registry:
             raise BadInput(f'{attribute} of {where} must be a dictionary of its own, {{"name": {kind}}}')
         for name, entry in entries.items():
             if not isinstance(name, str) or not (name.isidentifier() and name.isascii()):
@@ -200,7 +200,7 @@ def checked(module: ModuleType, where: str) -> dict[str, dict[str, Any]]:
                     f"{name!r} cannot be the name of a {kind} in {where}: "
                     "use letters, digits and _, and begin with a letter"
                 )
-            if name in known and known[name] is not entry:
+            if name in registry and registry[name] is not entry:
                 raise BadInput(f"{where} has a {kind} {name!r}, but there is one of that name: rename yours")
             if kind == "task":
                 _check_task(name, entry, where)

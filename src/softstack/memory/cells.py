@@ -66,9 +66,9 @@ def cells_of(memory: Stack | Queue, state: MemoryState) -> Cells:
     def strength(index: Tensor) -> Tensor:
         return padded.gather(1, index.long() % (N + 1))
 
-    held = strength(head.unsqueeze(1)).squeeze(1)
+    head_strength = strength(head.unsqueeze(1)).squeeze(1)
     fault = (V - V).sum(1, dtype=s.dtype) + (s - s).sum(1, keepdim=True)
-    return Cells(V, link, strength(link), head, held, fault, N, torch.tensor(N), memory.name).grown()
+    return Cells(V, link, strength(link), head, head_strength, fault, N, torch.tensor(N), memory.name).grown()
 
 
 @torch.no_grad()

@@ -84,18 +84,18 @@ def _require_steps(memory: Memory) -> None:
     which has the real input."""
     try:
         values = {name: head.value(torch.ones(2, head.size)) for name, head in memory.heads.items()}
-        told, state = instructions_type(tuple(values))(**values), memory.init((2,))
+        instructions, state = instructions_type(tuple(values))(**values), memory.init((2,))
         for _ in range(2):
             before: list[Any] = [part.clone() for part in tree_leaves(state)]
-            after, _ = memory.step(state, told)
-            written = not all(map(torch.equal, before, tree_leaves(state)))
-            if written:
+            after, _ = memory.step(state, instructions)
+            overwrites = not all(map(torch.equal, before, tree_leaves(state)))
+            if overwrites:
                 break
             state = after
-        shown = memory.contents(state)
+        contents = memory.contents(state)
     except Exception:
         return
-    if written:
+    if overwrites:
         raise BadInput(f"a step of {memory} writes into the state that it is given: give a new state back")
-    if not isinstance(shown, Contents):
-        raise BadInput(f"contents of {memory} must give ss.Contents(V, s); got {described(shown)}")
+    if not isinstance(contents, Contents):
+        raise BadInput(f"contents of {memory} must give ss.Contents(V, s); got {described(contents)}")

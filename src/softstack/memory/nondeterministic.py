@@ -160,10 +160,10 @@ class Nondeterministic:
         origins = pad(origins, (0, K, K, 0))  # (B, N K, N K): rows and columns by slot
         identity = torch.eye((R + 1) * K, device=gamma.device, dtype=wide)
         on_top = gamma.sum(-1).flatten(-2).unsqueeze(-1)  # (B, N K, 1)
-        held = torch.linalg.solve_triangular(
+        counts = torch.linalg.solve_triangular(
             identity - origins.transpose(-1, -2), on_top, upper=True, unitriangular=True
         )
-        covered = (held * origins).unflatten(-2, (R + 1, Q, Γ)).sum((-4, -3))  # (B, Γ, N K), by y
+        covered = (counts * origins).unflatten(-2, (R + 1, Q, Γ)).sum((-4, -3))  # (B, Γ, N K), by y
         covered = covered.unflatten(-1, (R + 1, K)).sum(-1).transpose(-1, -2)  # (B, N, Γ)
         symbols = gamma.sum(-2).unflatten(-1, (Q, Γ)).sum(-2) + covered
         s = symbols.sum(-1)

@@ -57,8 +57,8 @@ def show(
     letters, alphabet = _names("inputs", inputs, first.x), _outputs(last, outputs)
     labels = list(map(str, symbols)) if symbols is not None else _labels(first.x, inputs, letters)
     if len(labels) != len(first.x):
-        steps, got = counted(len(first.x), "step"), counted(len(labels), "name")
-        raise BadInput(f"symbols must name the {steps} of the trace; got {got}")
+        steps, given = counted(len(first.x), "step"), counted(len(labels), "name")
+        raise BadInput(f"symbols must name the {steps} of the trace; got {given}")
     networks, tasks = [], {}
     for k, cell in enumerate(cells):
         names = {

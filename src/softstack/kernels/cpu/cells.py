@@ -188,13 +188,13 @@ def act(
     if disturbed:
         add(h_new, noise)
     if core == LINEAR:
-        said = pre
+        raw = pre
     else:
         affine(out, w.bo, w.W, x[:0], x[:0], w.Wo, h_new)
-        said = out
-    squash(action, said, at_y)
+        raw = out
+    squash(action, raw, at_y)
     if depths is not None:
-        choose(action, said, at_p, at_v - at_p)
+        choose(action, raw, at_p, at_v - at_p)
 
 
 @inlined

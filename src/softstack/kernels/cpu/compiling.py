@@ -115,13 +115,13 @@ class Cache(caching.FunctionCache):
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         try:
-            kept = super().load_overload(signature, context)
+            code = super().load_overload(signature, context)
         except Exception:  # whatever a damaged pickle raises
-            kept = None
+            code = None
             self._try(self.flush)
-        if kept is None:
+        if code is None:
             announce()
-        return kept
+        return code
 
     def save_overload(self, signature: Any, result: Any) -> None:
         self._try(super().save_overload, signature, result)
@@ -137,8 +137,8 @@ class Cache(caching.FunctionCache):
 def announce() -> None:
     """Tell whoever waits at a terminal what for, once."""
     if sys.stderr is not None and sys.stderr.isatty():
-        kept = "" if DIRECTORY is None else ", once on this machine"
-        print(f"softstack: compiling kernels, about {SECONDS} seconds{kept}", file=sys.stderr, flush=True)
+        once = "" if DIRECTORY is None else ", once on this machine"
+        print(f"softstack: compiling kernels, about {SECONDS} seconds{once}", file=sys.stderr, flush=True)
 
 
 @cache

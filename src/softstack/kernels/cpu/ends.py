@@ -24,12 +24,12 @@ DOWN, UP = -1, 1
 @internal
 def pop(was, new, low, high, way, u):
     """From the strengths before a pop those after it; both may be the same array. u (1, LANES)."""
-    zero, taken = full(was, 0.0), load(u, 0)
+    zero, amount = full(was, 0.0), load(u, 0)
     ahead, first = zero, low if way == UP else high - 1
     for i in range(high - low):
         j = first + i * way
         s = load(was, j)
-        left = if_less(ahead, taken, taken - ahead, zero)
+        left = if_less(ahead, amount, amount - ahead, zero)
         ahead = ahead + s
         store(new, j, if_less(left, s, s - left, zero))
 
@@ -38,31 +38,31 @@ def pop(was, new, low, high, way, u):
 def unpop(was, new, low, high, way, u, room, g, of_u):
     """The reverse: from the gradients g of the strengths after it those before it, in the same place, and
     that of u. `room` is for N rows."""
-    zero, taken = full(was, 0.0), load(u, 0)
+    zero, amount = full(was, 0.0), load(u, 0)
     ahead, first = zero, low if way == UP else high - 1
     for i in range(high - low):
         j = first + i * way
-        store(room, j, taken - ahead)
+        store(room, j, amount - ahead)
         ahead = ahead + load(was, j)
-    passed = zero  # to all strengths before a cell
+    earlier = zero  # to all strengths before a cell
     for i in range(high - low - 1, -1, -1):
         j = first + i * way
-        kept = if_less(zero, load(new, j), load(g, j), zero)
-        store(g, j, kept + passed)
-        passed = passed + if_less(zero, load(room, j), kept, zero)
-    store(of_u, 0, zero - passed)
+        own = if_less(zero, load(new, j), load(g, j), zero)
+        store(g, j, own + earlier)
+        earlier = earlier + if_less(zero, load(room, j), own, zero)
+    store(of_u, 0, zero - earlier)
 
 
 @internal
-def read(held, V, low, high, way, weights, r):
+def read(strengths, V, low, high, way, weights, r):
     """What an end shows, r (m, LANES). `weights` is room for N rows."""
-    zero, one, m = full(held, 0.0), full(held, 1.0), r.shape[0]
-    met, first = zero, low if way == UP else high - 1
+    zero, one, m = full(strengths, 0.0), full(strengths, 1.0), r.shape[0]
+    ahead, first = zero, low if way == UP else high - 1
     for i in range(high - low):
         j = first + i * way
-        s = load(held, j)
-        rho = if_less(met, one, one - met, zero)
-        met = met + s
+        s = load(strengths, j)
+        rho = if_less(ahead, one, one - ahead, zero)
+        ahead = ahead + s
         store(weights, j, if_less(s, rho, s, rho))
     for k in range(m):
         total = zero
@@ -72,17 +72,17 @@ def read(held, V, low, high, way, weights, r):
 
 
 @internal
-def unread(held, V, low, high, way, room, gr, g, gV):
+def unread(strengths, V, low, high, way, room, gr, g, gV):
     """The reverse: from gr, what r adds to the gradients g of strengths and gV of vectors."""
-    zero, one, half = full(held, 0.0), full(held, 1.0), full(held, 0.5)
-    met, m, first = zero, gr.shape[0], low if way == UP else high - 1
+    zero, one, half = full(strengths, 0.0), full(strengths, 1.0), full(strengths, 0.5)
+    ahead, m, first = zero, gr.shape[0], low if way == UP else high - 1
     for i in range(high - low):
         j = first + i * way
-        s = load(held, j)
-        left = one - met
+        s = load(strengths, j)
+        left = one - ahead
         rho = if_less(zero, left, left, zero)
         w = if_less(s, rho, s, rho)
-        met = met + s
+        ahead = ahead + s
         q = zero
         for k in range(m):
             of_r, at = load(gr, k), j * m + k
@@ -157,51 +157,51 @@ def replay_ends(segment, notes, n, T, t, acts, block):
 
 
 @internal
-def start_ends(vectors, held, V, s, T, first):
+def start_ends(vectors, strengths, V, s, T, first):
     """The cells of V (B, n, m) and s (B, n) in their slots, of sequence `first` and those after it."""
     B, n, m = V.shape
     spread(vectors[T * m : (T + n) * m], V.reshape(B, n * m), first)
-    spread(held[T : T + n], s, first)
+    spread(strengths[T : T + n], s, first)
 
 
 @internal
-def finish_ends(V, s, vectors, held, T, lengths, first):
+def finish_ends(V, s, vectors, strengths, T, lengths, first):
     """V (B, N, m) and s (B, N): of each sequence its own slots, and 0 for those that it has not come to."""
     _, N, m = V.shape
     for lane in range(min(LANES, V.shape[0] - first)):
         below = T - min(T, lengths[first + lane])
         for i in range(N):
             there = i + below < N
-            s[first + lane, i] = held[i + below, lane] if there else 0
+            s[first + lane, i] = strengths[i + below, lane] if there else 0
             for k in range(m):
                 V[first + lane, i, k] = vectors[(i + below) * m + k, lane] if there else 0
 
 
 @internal
-def spread_ends(vectors, held, V, s, T, lengths, first):
+def spread_ends(vectors, strengths, V, s, T, lengths, first):
     """V and s as rows again: the reverse of `finish_ends`. 0 below, and beyond the last sequence."""
     B, N, m = V.shape
     for lane in range(LANES):
         below = T - min(T, lengths[first + lane]) if first + lane < B else N
         for i in range(N):
             there = i >= below
-            held[i, lane] = s[first + lane, i - below] if there else 0
+            strengths[i, lane] = s[first + lane, i - below] if there else 0
             for k in range(m):
                 vectors[i * m + k, lane] = V[first + lane, i - below, k] if there else 0
 
 
 @internal
-def final_strengths(held, s, T, length, lengths, first):
+def final_strengths(strengths, s, T, length, lengths, first):
     """The gradients of final strengths for sequences of this length: padded steps have changed them."""
     for lane in range(min(LANES, s.shape[0] - first)):
         if lengths[first + lane] == length:
-            for i in range(T - length, held.shape[0]):
-                held[i, lane] = s[first + lane, i - T + length]
+            for i in range(T - length, strengths.shape[0]):
+                strengths[i, lane] = s[first + lane, i - T + length]
 
 
 @internal
-def unspread_ends(V, s, vectors, held, n, T, first):
+def unspread_ends(V, s, vectors, strengths, n, T, first):
     """The gradients of the first n cells."""
     m = V.shape[2]
     gather(V.reshape(V.shape[0], V.shape[1] * m), vectors[T * m : (T + n) * m], first)
-    gather(s, held[T : T + n], first)
+    gather(s, strengths[T : T + n], first)

@@ -86,7 +86,7 @@ def own_block(far, V, link, level, b, cell, k, with_vectors):
 
 
 @inlined
-def leaps(far, V, link, level, b, cell, met, slot, lifo, with_vectors):
+def leaps(far, V, link, level, b, cell, ahead, slot, lifo, with_vectors):
     """The block after a cell that was just read, -1 if there is none or a read cannot take all of it."""
     real = level.dtype.type
     k = block_after(far, cell, slot, lifo)
@@ -94,28 +94,28 @@ def leaps(far, V, link, level, b, cell, met, slot, lifo, with_vectors):
         return -1
     if far.owner[k] != cell:
         own_block(far, V, link, level, b, cell, k, with_vectors)
-    return k if real(1 - real(met + far.mass[k])) > 0 else -1
+    return k if real(1 - real(ahead + far.mass[k])) > 0 else -1
 
 
 @internal
-def read_on(far, V, link, level, b, cell, strength, met, slot, lifo, r):
-    """`read` from a cell on, with `met` before it, in leaps."""
+def read_on(far, V, link, level, b, cell, strength, ahead, slot, lifo, r):
+    """`read` from a cell on, with `ahead` before it, in leaps."""
     real = level.dtype.type
-    rho = real(1 - real(met))
+    rho = real(1 - real(ahead))
     while cell != END and rho > 0:
         w = min(strength, rho)
         for c in range(V.shape[2]):
             r[c] += w * V[b, cell, c]
-        met += strength
-        k = leaps(far, V, link, level, b, cell, met, slot, lifo, True)
+        ahead += strength
+        k = leaps(far, V, link, level, b, cell, ahead, slot, lifo, True)
         if k >= 0:
             for c in range(V.shape[2]):
                 r[c] += far.vectors[k, c]
-            met += far.mass[k]
+            ahead += far.mass[k]
             strength, cell = far.under[k], far.after[k]
         else:
             strength, cell = level[b, cell], link[b, cell]
-        rho = real(1 - real(met))
+        rho = real(1 - real(ahead))
 
 
 @inlined
@@ -123,58 +123,58 @@ def read(far, V, link, level, b, head, strength, slot, lifo, r):
     """As `memory.read`: add to r (m,) the nearest cells, until strength 1 is used up."""
     real = level.dtype.type
     m = V.shape[2]
-    met, rho, near = 0.0, real(1), 0
+    ahead, rho, near = 0.0, real(1), 0
     while head != END and rho > 0:
         if near == NEAR:
-            read_on(far, V, link, level, b, head, strength, met, slot, lifo, r)
+            read_on(far, V, link, level, b, head, strength, ahead, slot, lifo, r)
             return
         w = min(strength, rho)
         for c in range(m):
             r[c] += w * V[b, head, c]
-        met += strength
-        rho = real(1 - real(met))
+        ahead += strength
+        rho = real(1 - real(ahead))
         strength = level[b, head]
         head = link[b, head]
         near += 1
 
 
 @internal
-def unread_on(far, V, link, level, b, cell, holds, met, last, slot, lifo, gr, gs, gV):
+def unread_on(far, V, link, level, b, cell, holds, ahead, last, slot, lifo, gr, gs, gV):
     """The reverse of `read_on` for cells that were read whole: the first that was not, what it holds, and
     what was met before it."""
     real = level.dtype.type
     m = V.shape[2]
-    rho = real(1 - real(met))
+    rho = real(1 - real(ahead))
     while END < cell <= last and holds < rho:
         for c in range(m):
             gV[b, cell, c] += holds * gr[c]
         if holds > 0 or cell == slot:
             gs[b, cell] += dot(V, b, cell, gr)
-        met += holds
-        k = leaps(far, V, link, level, b, cell, met, slot, lifo, False)
+        ahead += holds
+        k = leaps(far, V, link, level, b, cell, ahead, slot, lifo, False)
         if k >= 0:
             for c in range(m):
                 far.vectors[k, c] += gr[c]
             far.used[k] = True
-            met += far.mass[k]
+            ahead += far.mass[k]
             holds, cell = far.under[k], far.after[k]
         else:
             holds, cell = level[b, cell], link[b, cell]
-        rho = real(1 - real(met))
-    return cell, holds, met
+        rho = real(1 - real(ahead))
+    return cell, holds, ahead
 
 
 @internal
-def take(far, V, link, level, b, cell, holds, met, final, slot, lifo, through, gs):
+def take(far, V, link, level, b, cell, holds, ahead, final, slot, lifo, through, gs):
     """Take `through` from the gradients of all cells before `final`."""
     while cell != final:
         if holds > 0 or cell == slot:
             gs[b, cell] -= through
-        met += holds
-        k = leaps(far, V, link, level, b, cell, met, slot, lifo, False)
+        ahead += holds
+        k = leaps(far, V, link, level, b, cell, ahead, slot, lifo, False)
         if k >= 0:
             far.through[k] += through
-            met += far.mass[k]
+            ahead += far.mass[k]
             holds, cell = far.under[k], far.after[k]
         else:
             holds, cell = level[b, cell], link[b, cell]
@@ -185,21 +185,21 @@ def unread(far, V, link, level, b, head, strength, last, slot, behind, lifo, gr,
     """As `memory.unread`."""
     real = level.dtype.type
     m = V.shape[2]
-    met, rho, near = 0.0, real(1), 0
+    ahead, rho, near = 0.0, real(1), 0
     cell, holds = head, strength
     while END < cell <= last and holds < rho:  # read whole
         if near == NEAR:
-            cell, holds, met = unread_on(
-                far, V, link, level, b, cell, holds, met, last, slot, lifo, gr, gs, gV
+            cell, holds, ahead = unread_on(
+                far, V, link, level, b, cell, holds, ahead, last, slot, lifo, gr, gs, gV
             )
-            rho = real(1 - real(met))
+            rho = real(1 - real(ahead))
             break
         for c in range(m):
             gV[b, cell, c] += holds * gr[c]
         if holds > 0 or cell == slot:  # an older empty cell has slope 0
             gs[b, cell] += dot(V, b, cell, gr)
-        met += holds
-        rho = real(1 - real(met))
+        ahead += holds
+        rho = real(1 - real(ahead))
         holds = level[b, cell]
         cell = link[b, cell]
         near += 1
@@ -215,14 +215,14 @@ def unread(far, V, link, level, b, head, strength, last, slot, behind, lifo, gr,
             through *= real(0.5)
             gs[b, cell] += through
         final = cell
-        cell, holds, met, near = head, strength, 0.0, 0
+        cell, holds, ahead, near = head, strength, 0.0, 0
         while cell != final:
             if near == NEAR:
-                take(far, V, link, level, b, cell, holds, met, final, slot, lifo, through, gs)
+                take(far, V, link, level, b, cell, holds, ahead, final, slot, lifo, through, gs)
                 return
             if holds > 0 or cell == slot:
                 gs[b, cell] -= through
-            met += holds
+            ahead += holds
             holds = level[b, cell]
             cell = link[b, cell]
             near += 1

@@ -43,15 +43,15 @@ def start(s0, link, level, b, lifo):
 def pop(link, level, b, head, strength, u):
     """Take u, nearest cell first: the new head, and what is left of it."""
     real = level.dtype.type
-    met = 0.0
+    ahead = 0.0
     while head != END:
         if strength > 0:
-            left = real(u - real(met))
+            left = real(u - real(ahead))
             if not left > 0:
                 break
             if strength > left:
                 return head, real(strength - left)
-        met += strength
+        ahead += strength
         strength = level[b, head]
         head = link[b, head]
     return head, strength
@@ -76,13 +76,13 @@ def read(V, link, level, b, head, strength, r):
     """Add to r (m,): the nearest cells, until strength 1 is used up."""
     real = level.dtype.type
     m = V.shape[2]
-    met, rho = 0.0, real(1)
+    ahead, rho = 0.0, real(1)
     while head != END and rho > 0:
         w = min(strength, rho)
         for k in range(m):
             r[k] += w * V[b, head, k]
-        met += strength
-        rho = real(1 - real(met))
+        ahead += strength
+        rho = real(1 - real(ahead))
         strength = level[b, head]
         head = link[b, head]
 
@@ -142,15 +142,15 @@ def unread(V, link, level, b, head, strength, last, slot, behind, gr, gs, gV):
     """
     real = level.dtype.type
     m = V.shape[2]
-    met, rho = 0.0, real(1)
+    ahead, rho = 0.0, real(1)
     cell, holds = head, strength
     while END < cell <= last and holds < rho:  # read whole
         for k in range(m):
             gV[b, cell, k] += holds * gr[k]
         if holds > 0 or cell == slot:  # an older empty cell has slope 0
             gs[b, cell] += dot(V, b, cell, gr)
-        met += holds
-        rho = real(1 - real(met))
+        ahead += holds
+        rho = real(1 - real(ahead))
         holds = level[b, cell]
         cell = link[b, cell]
     if not END < cell <= last:
@@ -178,14 +178,14 @@ def unpop(link, level, b, head, before, strength, last, u, lifo, gs):
     """The reverse of `pop`: the gradient of u. `head` is the first cell after it, END if none was left, and
     `before` the first before it, with its strength then."""
     real = level.dtype.type
-    met = 0.0
+    ahead = 0.0
     cell, holds = before, strength
     while cell != head and END < cell <= last:
-        met += holds
+        ahead += holds
         holds = level[b, cell]
         cell = link[b, cell]
     # of the cell at `head` a part was taken, and all of those before it
-    gp = gs[b, head] if head != END and real(u - real(met)) > 0 else real(0)
+    gp = gs[b, head] if head != END and real(u - real(ahead)) > 0 else real(0)
     cell, holds = before, strength
     while cell != head and END < cell <= last:
         gs[b, cell] = gp if holds > 0 or lifo else real(0)

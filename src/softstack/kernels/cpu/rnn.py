@@ -89,9 +89,9 @@ def forward(room, options, sizes, inputs, outputs, rows, chained, depths, mixed,
     n = before.s.shape[2]
     at_y, at_v, at_p = A - K, A - K - R, A - K - R - choices  # where y, vectors and probabilities begin
     lifo = memory == STACK
-    pre, out, seen, cells, item, row = room.pre, room.out, room.seen, room.cells, room.item, room.row
-    heads, held, fault = room.heads[0], room.held[0], room.faults[0]
-    fronts, left, fault_in = room.heads[1], room.held[1], room.faults[1]
+    pre, out, shares, cells, item, row = room.pre, room.out, room.shares, room.cells, room.item, room.row
+    heads, tops, fault = room.heads[0], room.tops[0], room.faults[0]
+    fronts, left, fault_in = room.heads[1], room.tops[1], room.faults[1]
     keep_t, noise_t, h_in, c_in = room.keep, room.noise, room.h_in, room.c_in
     D = N * (m + 1)  # rows of a stack by depths
     for p in range(x.shape[0]):
@@ -123,8 +123,8 @@ def forward(room, options, sizes, inputs, outputs, rows, chained, depths, mixed,
             for lane in range(lanes):
                 q = begin + lane
                 if chained is not None:
-                    heads[lane], held[lane] = start(before.s[p], link, level, q, lifo)
-                    first[q, 0], top[q, 0] = heads[lane], held[lane]
+                    heads[lane], tops[lane] = start(before.s[p], link, level, q, lifo)
+                    first[q, 0], top[q, 0] = heads[lane], tops[lane]
                     column_faults(row, V, q, n)
                     fault[lane] = faults(before.s[p], q) + row.sum()
                 if buffered is not None:
@@ -174,7 +174,7 @@ def forward(room, options, sizes, inputs, outputs, rows, chained, depths, mixed,
                             hold(c_new, c_was, lane)
                 if rows is not None:
                     copy(vectors, (n + t) * m, action[at_v:at_y])
-                    step(strengths, vectors, n, t, action, lifo, seen, r_new)
+                    step(strengths, vectors, n, t, action, lifo, shares, r_new)
                 elif depths is not None:
                     if t % SEGMENT == 0:
                         copy(notes[t // SEGMENT], 0, cells_was)
@@ -187,7 +187,7 @@ def forward(room, options, sizes, inputs, outputs, rows, chained, depths, mixed,
                     cells_was, cells_new = cells_new, cells_was
                     copy(r_new, 0, cells_was[:m])
                 elif ends is not None:
-                    step_ends(cells_was, cells_new, notes, vectors, n, T, t, action, at_v, seen, r_new)
+                    step_ends(cells_was, cells_new, notes, vectors, n, T, t, action, at_v, shares, r_new)
                     cells_was, cells_new = cells_new, cells_was
                 else:
                     zero(r_new)
@@ -198,10 +198,10 @@ def forward(room, options, sizes, inputs, outputs, rows, chained, depths, mixed,
                             V[q, n + t, j] = action[at_v + j, lane]
                         if not ragged or t < lengths[p, q]:
                             u, d = action[0, lane], action[1, lane]
-                            head, strength = pop(link, level, q, heads[lane], held[lane], u)
+                            head, strength = pop(link, level, q, heads[lane], tops[lane], u)
                             head, strength = push(link, level, q, head, strength, n + t, d, lifo)
                             first[q, t + 1], top[q, t + 1] = head, strength
-                            heads[lane], held[lane] = head, strength
+                            heads[lane], tops[lane] = head, strength
                             fault[lane] += d - d
                             if n + t > 0:
                                 fault[lane] += u - u
@@ -232,7 +232,7 @@ def forward(room, options, sizes, inputs, outputs, rows, chained, depths, mixed,
             for lane in range(lanes):
                 q = begin + lane
                 if chained is not None:
-                    finish(final.s[p], link, level, q, heads[lane], held[lane], fault[lane])
+                    finish(final.s[p], link, level, q, heads[lane], tops[lane], fault[lane])
                 if buffered is not None:
                     finish(
                         buffer.strengths[p], link_in, level_in, q, fronts[lane], left[lane], fault_in[lane]
@@ -436,9 +436,9 @@ def backward(
                         x[p], link_in, level_in, q, front, top_in[q, t + 1], n_in, END, False, item,
                         of_strengths, gx[p],
                     )  # fmt: skip
-                    taken = acts[t - 1, block, 2, lane] if t > 0 else i0[p, q]
+                    amount = acts[t - 1, block, 2, lane] if t > 0 else i0[p, q]
                     to_buffer.i[p, q] = unpop(
-                        link_in, level_in, q, front, first_in[q, t], top_in[q, t], n_in, taken, False,
+                        link_in, level_in, q, front, first_in[q, t], top_in[q, t], n_in, amount, False,
                         of_strengths,
                     )  # fmt: skip
                     if t == 0:

@@ -14,14 +14,14 @@ from softstack.kernels.tuples import Options, Sizes
 class ForwardRoom(NamedTuple):
     pre: Any  # (G, LANES) what a controller squashes
     out: Any  # (A, LANES) what its heads squash
-    seen: Any  # (N, LANES) how much of each cell is read
+    shares: Any  # (N, LANES) how much of each cell is read
     cells: Any  # (2 D, LANES) of a stack by depths before a step and after it, D = N (m + 1); or the
     # strengths of a deque, D = N
     middle: Any  # (D, LANES) those of a multipop stack between its pops and its push
     item: Any  # (k,)
     row: Any  # (m,)
     heads: Any  # (2, LANES) the first cells of the memory and of the input buffer, in each sequence
-    held: Any  # (2, LANES) their strengths
+    tops: Any  # (2, LANES) their strengths
     faults: Any  # (2, LANES) and what was not a number
     keep: Any  # (1, LANES) of a disturbance
     noise: Any  # (H, LANES)
@@ -61,10 +61,10 @@ def for_forward(options: Options, sizes: Sizes, real: Any) -> ForwardRoom:
     H = sizes.H if options.disturbed else 0
     of_memory = (by_rows + ends, 2 * (by_depths + ends), pops, 2, 2)
     counts = (sizes.G, sizes.A, *of_memory, 1, H, H, H if options.core == LSTM else 0)
-    pre, out, seen, cells, middle, held, faults, *disturbed = rows(counts, real)
+    pre, out, shares, cells, middle, tops, faults, *disturbed = rows(counts, real)
     item, row = np.empty(sizes.k, real), np.empty(sizes.m, real)
     heads = np.empty((2, LANES), np.int64)
-    return ForwardRoom(pre, out, seen, cells, middle, item, row, heads, held, faults, *disturbed)
+    return ForwardRoom(pre, out, shares, cells, middle, item, row, heads, tops, faults, *disturbed)
 
 
 def for_backward(options: Options, sizes: Sizes, real: Any) -> BackwardRoom:

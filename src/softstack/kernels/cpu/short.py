@@ -18,10 +18,10 @@ def rows_before(n, t):
 
 
 @inlined
-def step(held, V, n, t, act, lifo, weights, r):
+def step(strengths, V, n, t, act, lifo, weights, r):
     """§2.1: pop u, push v with strength d, read r (m, LANES). `act` begins with u and d; v is in its slot.
     `weights` is room for n + t + 1 rows."""
-    zero, one = full(held, 0.0), full(held, 1.0)
+    zero, one = full(strengths, 0.0), full(strengths, 1.0)
     cells, m = n + t, r.shape[0]
     was, new = rows_before(n, t), rows_before(n, t + 1)
     u, d = load(act, 0), load(act, 1)
@@ -31,15 +31,15 @@ def step(held, V, n, t, act, lifo, weights, r):
         met = d
     for i in range(cells):
         j = cells - 1 - i if lifo else i
-        s = load(held, was + j)
+        s = load(strengths, was + j)
         left = if_less(ahead, u, u - ahead, zero)
         ahead = ahead + s
         s = if_less(left, s, s - left, zero)
         rho = if_less(met, one, one - met, zero)
         met = met + s
-        store(held, new + j, s)
+        store(strengths, new + j, s)
         store(weights, j, if_less(s, rho, s, rho))
-    store(held, new + cells, d)
+    store(strengths, new + cells, d)
     if not lifo:
         rho = if_less(met, one, one - met, zero)
         store(weights, cells, if_less(d, rho, d, rho))
@@ -51,19 +51,19 @@ def step(held, V, n, t, act, lifo, weights, r):
 
 
 @inlined
-def unstep(held, V, n, t, act, lifo, through, left, gr, gs, gV, out):
+def unstep(strengths, V, n, t, act, lifo, through, surplus, gr, gs, gV, out):
     """The reverse: from gr (m, LANES) and the gradients gs (N, LANES) of the strengths after the step, those
     before it, what the read adds to gV, and into the first two rows of `out` the gradients of u and d.
-    `through` and `left` are room for n + t + 1 rows each."""
-    zero, one = full(held, 0.0), full(held, 1.0)
-    half = full(held, 0.5)
+    `through` and `surplus` are room for n + t + 1 rows each."""
+    zero, one = full(strengths, 0.0), full(strengths, 1.0)
+    half = full(strengths, 0.5)
     cells, m = n + t, gr.shape[0]
     was, new = rows_before(n, t), rows_before(n, t + 1)
     u = load(act, 0)
     ahead, met = zero, zero
     for i in range(cells + 1):  # as they were met
         j = cells - i if lifo else i
-        s = load(held, new + j)
+        s = load(strengths, new + j)
         room = one - met
         rho = if_less(zero, room, room, zero)
         w = if_less(s, rho, s, rho)
@@ -77,9 +77,9 @@ def unstep(held, V, n, t, act, lifo, through, left, gr, gs, gV, out):
         store(gs, j, load(gs, j) + own)
         store(through, j, if_less(zero, room, q - own, zero))  # goes to all strengths before, negated
         if j < cells:
-            store(left, j, u - ahead)
-            ahead = ahead + load(held, was + j)
-    later, taken = zero, zero  # of the read and of the pop: what all strengths before it get
+            store(surplus, j, u - ahead)
+            ahead = ahead + load(strengths, was + j)
+    later, earlier = zero, zero  # of the read and of the pop: what all strengths before it get
     for i in range(cells + 1):  # and back
         j = i if lifo else cells - i
         g = load(gs, j) - later
@@ -88,9 +88,9 @@ def unstep(held, V, n, t, act, lifo, through, left, gr, gs, gV, out):
             store(out, 1, g)
             g = zero
         else:
-            g = if_less(zero, load(held, new + j), g, zero)
-            part = if_less(zero, load(left, j), g, zero)
-            g = g + taken
-            taken = taken + part
+            g = if_less(zero, load(strengths, new + j), g, zero)
+            part = if_less(zero, load(surplus, j), g, zero)
+            g = g + earlier
+            earlier = earlier + part
         store(gs, j, g)
-    store(out, 0, zero - taken)
+    store(out, 0, zero - earlier)

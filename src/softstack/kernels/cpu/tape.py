@@ -31,8 +31,8 @@ def rows_of_memory(tape, at, sizes, block):
     """A short memory on a model's tape: the vectors and the strengths of a block."""
     blocks, strengths = -(-sizes.B // LANES), rows_before(sizes.N - sizes.T, sizes.T + 1)
     V = tape[at.level : at.top].reshape(blocks, sizes.N * sizes.m, LANES)
-    held = tape[at.top : at.level_in].reshape(blocks, strengths, LANES)
-    return V[block], held[block]
+    rows = tape[at.top : at.level_in].reshape(blocks, strengths, LANES)
+    return V[block], rows[block]
 
 
 @inlined

@@ -48,10 +48,10 @@ def evaluate(
     network = store.network(run)
     task = tasks.find(run.condition.task)
     strings = examples(run.condition, run.seed, split) if data is None else read_tsv(data, task)
-    said = answers(run.condition, network, strings, split if data is None else None)
-    right, scored = int(said.right.sum()), int(said.scored.sum())
+    answer = answers(run.condition, network, strings, split if data is None else None)
+    right, scored = int(answer.right.sum()), int(answer.scored.sum())
     accuracy = right / scored
-    metrics = scores(task, said)
+    metrics = scores(task, answer)
     result = {
         "accuracy": accuracy,
         "right": right,

@@ -147,8 +147,8 @@ def reindex(root: Path = Path("runs"), /) -> None:
     root
         where run directories are
     """
-    there, left_out = index.rebuild(root)
+    count, left_out = index.rebuild(root)
     for path, reason in left_out.items():
         say(f"{root / path} is left out: {reason}")
     unread = counted(len(left_out), "directory", "directories")
-    print(f"{root / index.FILE}: {counted(there, 'run')}; {unread} cannot be read")
+    print(f"{root / index.FILE}: {counted(count, 'run')}; {unread} cannot be read")

@@ -100,18 +100,18 @@ def sweep(
         _dry_run(root, plan, chosen)
         return
     done = jobs.run_sweep(root, plan, chosen, say, _all_of(root, sink or []))
-    lost = sum(len(jobs.missing(root, condition, plan.seeds)) for condition in plan.conditions)
+    due = sum(len(jobs.missing(root, condition, plan.seeds)) for condition in plan.conditions)
     if as_json:
         outcome = {**done._asdict(), "failed": [str(path) for path in done.failed], "trials": plan.trials}
-        print(json.dumps({**outcome, "there": plan.trials - lost}))
+        print(json.dumps({**outcome, "there": plan.trials - due}))
     else:
         trials = counted(plan.trials, "trial is", "trials are")
-        print(f"{root}: {plan.trials - lost} of {trials} there, {done.trained} trained now")
+        print(f"{root}: {plan.trials - due} of {trials} there, {done.trained} trained now")
         if done.trained:
             print(f"{done.seconds:.1f} s by the clock, {done.work:.1f} s of training on all workers together")
         for path in done.failed:
             print(f"failed: {path}: {shown(jobs.reason(path))}")
-    if lost:
+    if due:
         sys.exit(1)
 
 
@@ -128,11 +128,11 @@ def _all_of(root: Path, names: list[str]) -> Callable[[store.Run], None] | None:
 
 
 def _dry_run(root: Path, plan: sweeps.Sweep, engine: Engine) -> None:
-    left = {condition: jobs.missing(root, condition, plan.seeds) for condition in plan.conditions}
-    blocks = counted(len(jobs.blocks(left, engine)), "block")
+    due = {condition: jobs.missing(root, condition, plan.seeds) for condition in plan.conditions}
+    blocks = counted(len(jobs.blocks(due, engine)), "block")
     conditions, seeds = counted(len(plan.conditions), "condition"), counted(len(plan.seeds), "seed")
     print(
-        f"{conditions} with {seeds} each; {sum(map(len, left.values()))} of {counted(plan.trials, 'trial')} "
+        f"{conditions} with {seeds} each; {sum(map(len, due.values()))} of {counted(plan.trials, 'trial')} "
         f"to train under {root}, in {blocks}"
     )
     if engine.where == "slurm":

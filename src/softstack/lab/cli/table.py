@@ -53,9 +53,9 @@ def table(
         shared = [distributions.on_common_strings(out, TABLE_1[row["row"] - 1], seeds) for row in reproduced]
         rng = np.random.default_rng(0)
         common = [scores.on_sets(rng, TABLE_1[0].test_size) for scores in shared]
-        listed = distributions.rows(reproduced, common)
-        distributions.write(out, listed, meta)
-        print(distributions.verdict(listed))
+        lines = distributions.rows(reproduced, common)
+        distributions.write(out, lines, meta)
+        print(distributions.verdict(lines))
     print_table(report.HEADER, report.cells(reproduced))
     print(report.verdict(reproduced))
     print(f"Report: {out / name}.html, and .md and .json beside it")

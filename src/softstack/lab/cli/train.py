@@ -123,8 +123,8 @@ def train(
     for trial_seed in trial_seeds:
         run = store.load(store.place(out, condition, trial_seed))
         dev, test, epochs = (run.result[name] for name in ("dev", "test", "epochs"))
-        lost = "  diverged" if run.result.get("diverged") else ""
-        print(f"{run.path}  dev {dev:.1%}  test {test:.1%}  {counted(epochs, 'epoch')}{lost}")
+        divergence = "  diverged" if run.result.get("diverged") else ""
+        print(f"{run.path}  dev {dev:.1%}  test {test:.1%}  {counted(epochs, 'epoch')}{divergence}")
 
 
 def _chosen(task: str | None, files: dict[str, Any]) -> str | dict[str, Any] | None:

@@ -32,14 +32,14 @@ def tables(diagnosis: Diagnosis) -> list[Measured]:
     swaps = [Line(name, e.share if e.grafts else None, f"{e.grafts:,}") for name, e in effects]
     lengths = [Line(counted(n, "symbol"), a, "") for n, a in diagnosis.lengths]
     depths, distances = _lines(diagnosis.depth), _lines(diagnosis.distance)
-    every = [
+    sections = [
         Measured("With something taken away", ("taken away", "accuracy", "answers that stay"), ablations),
         Measured("With what another run held", ("swapped", "next answers that change", "swaps"), swaps),
         Measured("By length", ("string of", "accuracy", ""), lengths),
         Measured("By depth", ("height of the stack", "accuracy", "scored"), depths),
         Measured("By how long ago what decides was pushed", ("symbols ago", "accuracy", "scored"), distances),
     ]
-    return [measured for measured in every if measured.lines]
+    return [measured for measured in sections if measured.lines]
 
 
 def _lines(bins: Sequence[Bin]) -> list[Line]:

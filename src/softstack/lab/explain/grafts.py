@@ -58,11 +58,11 @@ def piles_of(memory: Stack | Queue, past: Past) -> Piles:
     B, T, _ = s.shape
     sums = torch.cat([s.new_zeros(B, T, 1), s.cumsum(-1)], -1)  # (B, T', slots counted)
     old = sums[:, :, :T].transpose(1, 2)  # (B, T, T'): of what lay there at t, what is left at t'
-    left = torch.minimum(old, beneath.unsqueeze(-1))  # of what lay beneath
+    remains = torch.minimum(old, beneath.unsqueeze(-1))  # of what lay beneath
     above = height.unsqueeze(1) if isinstance(memory, Stack) else old
     later = torch.ones(T, T, dtype=torch.bool).triu(1) & past.live.unsqueeze(1)  # (B, T, T')
-    sights = later & (above - left < 0.75)
-    gone = (beneath.unsqueeze(-1) - left).masked_fill(~later, 0).amax(-1)
+    sights = later & (above - remains < 0.75)
+    gone = (beneath.unsqueeze(-1) - remains).masked_fill(~later, 0).amax(-1)
     lowest = height.unsqueeze(1).expand(B, T, T).masked_fill(~later, torch.inf).amin(-1)
     uncovered = torch.where(sights.any(-1), gone, -1.0)
     return Piles(s, V, near, height, beneath, uncovered, sights.int().argmax(-1), lowest)

@@ -174,12 +174,12 @@ class Key(NamedTuple):
 def networks(rows: Sequence[Line]) -> dict[Key, dict[str, Line]]:
     """The rows of each network, by how it was trained: "paper", "restarts", "solve", or "alone", by the
     recipe without a stack."""
-    listed: dict[Key, dict[str, Line]] = {}
+    kinds: dict[Key, dict[str, Line]] = {}
     for row in rows:
         key = Key(row["task"], row["controller"], row["buffered"])
         kind = row["recipe"] if row["recipe"] == "solve" or row["restarts"] == 1 else "restarts"
-        listed.setdefault(key, {})["alone" if row["memory"] == "none" else kind] = row
-    return listed
+        kinds.setdefault(key, {})["alone" if row["memory"] == "none" else kind] = row
+    return kinds
 
 
 def counts(row: Line) -> dict[str, tuple[int, int]]:
@@ -257,8 +257,8 @@ def verdict(rows: Sequence[Line]) -> str:
     if not alone:
         return sentence
     solved = [names.task(task) for task, accuracy in alone if accuracy >= SOLVED]
-    listed = f": {' and '.join(solved)}" if solved else ""
-    return f"{sentence} Without a stack the same recipe solves {len(solved)} of {len(alone)} tasks{listed}."
+    tasks = f": {' and '.join(solved)}" if solved else ""
+    return f"{sentence} Without a stack the same recipe solves {len(solved)} of {len(alone)} tasks{tasks}."
 
 
 def stamp(meta: Line) -> str:

@@ -98,7 +98,7 @@ def probabilities(
 def rows(table: Sequence[Row], common: Sequence[NDArray[np.float64]]) -> list[Row]:
     """The rows of a table with the probability of each figure, and no more of a trial than its accuracies;
     `common` has those of each row on sets of strings that its trials share."""
-    listed = []
+    lines = []
     for row, scores in zip(table, common, strict=True):
         trials = [{name: trial[name] for name in ("seed", "dev", "test")} for trial in row["trials"]]
         first = {name: row[name] for name in ("row", "task", "buffered", "controller", "stack", "paper")}
@@ -107,8 +107,8 @@ def rows(table: Sequence[Row], common: Sequence[NDArray[np.float64]]) -> list[Ro
             "probability": probabilities(trials, row["paper"], scores),
             "on_own_strings": probabilities(trials, row["paper"]),
         }
-        listed.append({**first, **statistics, **chances, "trials": trials})
-    return listed
+        lines.append({**first, **statistics, **chances, "trials": trials})
+    return lines
 
 
 HEADER = ("task", "buffered", "controller", "stack", "ours: dev", "paper: dev", "ours: test", "paper: test")
@@ -129,12 +129,12 @@ def _chance(chance: float) -> str:
     return text if chance >= UNLIKELY else f"**{text}**"
 
 
-def verdict(listed: Sequence[Row]) -> str:
+def verdict(lines: Sequence[Row]) -> str:
     unlikely = [
-        (row, name) for row in listed for name, chance in row["probability"].items() if chance < UNLIKELY
+        (row, name) for row in lines for name, chance in row["probability"].items() if chance < UNLIKELY
     ]
-    figures = sum(len(row["probability"]) for row in listed)
-    trials = counted(len(listed[0]["trials"]), "trial")
+    figures = sum(len(row["probability"]) for row in lines)
+    trials = counted(len(lines[0]["trials"]), "trial")
     sentences = (
         f"We have {trials} of each row. If the paper's ten were ten of ours, how likely would its figures "
         f"be? {len(unlikely)} of the paper's {figures} figures have a probability below {UNLIKELY}, where "
@@ -150,13 +150,13 @@ def _named(row: Row) -> str:
     return f"{row['task'].replace('_', ' ')}{buffered}, {row['controller']}{alone}"
 
 
-def markdown(listed: Sequence[Row], meta: Row) -> str:
-    return f"{writing.table(HEADER, map(cells, listed))}\n\n{verdict(listed)} {report.stamp(meta)}\n"
+def markdown(lines: Sequence[Row], meta: Row) -> str:
+    return f"{writing.table(HEADER, map(cells, lines))}\n\n{verdict(lines)} {report.stamp(meta)}\n"
 
 
-def write(out: Path, listed: Sequence[Row], meta: Row) -> None:
+def write(out: Path, lines: Sequence[Row], meta: Row) -> None:
     texts = {
-        "distributions.json": json.dumps({**meta, "rows": listed}),
-        "distributions.md": "# Table 1 by distributions\n\n" + markdown(listed, meta),
+        "distributions.json": json.dumps({**meta, "rows": lines}),
+        "distributions.md": "# Table 1 by distributions\n\n" + markdown(lines, meta),
     }
     writing.write(out, texts)

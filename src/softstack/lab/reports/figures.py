@@ -110,13 +110,13 @@ class Block(NamedTuple):
 def draw(network: Network, condition: Condition, run: Observed, title: str = "") -> Figure:
     """The columns of Figures 5 and 6."""
     task, buffered = tasks.find(condition.task), isinstance(network, BufferedStackRNN)
-    listed = blocks(run, task.alphabet, buffered=buffered)
+    panels = blocks(run, task.alphabet, buffered=buffered)
     steps = len(run.trace.x)
-    size = (2 + 0.32 * sum(len(block.labels) + 1.2 for block in listed), 1.6 + 0.22 * steps)
+    size = (2 + 0.32 * sum(len(block.labels) + 1.2 for block in panels), 1.6 + 0.22 * steps)
     figure = Figure(figsize=size)
-    ratios = [len(block.labels) for block in listed]
-    axes = figure.subplots(1, len(listed), squeeze=False, width_ratios=ratios)[0]
-    for axis, (name, values, labels) in zip(axes, listed, strict=True):
+    ratios = [len(block.labels) for block in panels]
+    axes = figure.subplots(1, len(panels), squeeze=False, width_ratios=ratios)[0]
+    for axis, (name, values, labels) in zip(axes, panels, strict=True):
         image = axis.imshow(
             values.numpy(), cmap="viridis", vmin=0, vmax=1, aspect="auto", interpolation="nearest"
         )
@@ -128,7 +128,7 @@ def draw(network: Network, condition: Condition, run: Observed, title: str = "")
     axes[0].set_yticks(range(steps), names, fontsize=8)
     axes[0].set_ylabel("step" if buffered else "input, step by step")
     figure.suptitle(title or f"{task.name.replace('_', ' ')}, {condition.controller} controller", fontsize=10)
-    longest = max(len(label) for block in listed for label in block.labels)
+    longest = max(len(label) for block in panels for label in block.labels)
     height, room = figure.get_figheight(), 0.3 + 0.07 * longest if longest > 2 else 0.0  # inches
     figure.subplots_adjust(
         left=0.12, right=0.88, top=1 - 0.85 / height, bottom=max(0.12, room / height), wspace=0.35
@@ -148,7 +148,7 @@ def as_written(figure: Figure) -> Figure:
 def blocks(run: Observed, alphabet: Sequence[str], *, buffered: bool) -> list[Block]:
     """What is listed of a run: values from 0, which is dark, to 1; NaN where there is nothing. The scale of a
     head is wider where its values need that."""
-    trace, listed = run.trace, []
+    trace, panels = run.trace, []
     for layer_trace, column, title in heads_of(run, buffered=buffered):
         alone = "" if column.title == column.name else column.name  # the label of a number without one
         labels = [label or alone for label in column.labels]
@@ -157,16 +157,16 @@ def blocks(run: Observed, alphabet: Sequence[str], *, buffered: bool) -> list[Bl
         least, most = min([0.0, *finite]), max([1.0, *finite])  # of the darkest and the lightest colour
         if (least, most) != (0, 1):
             title = f"{title}\n{least:.2g} to {most:.2g}"
-        listed.append(Block(title, (values - least) / (most - least), labels))
-    listed.append(Block("input", trace.x, alphabet))
-    listed.append(Block("output", trace.y.softmax(-1) if buffered else run.output, alphabet))
+        panels.append(Block(title, (values - least) / (most - least), labels))
+    panels.append(Block("input", trace.x, alphabet))
+    panels.append(Block("output", trace.y.softmax(-1) if buffered else run.output, alphabet))
     if buffered:  # beside the step at which each was whole
         read_off = torch.full((len(trace.x), len(alphabet)), torch.nan)
         for step, output in zip(run.made_at, run.output, strict=True):
             if step is not None:
                 read_off[step] = output
-        listed.append(Block("read off", read_off, alphabet))
-    return listed
+        panels.append(Block("read off", read_off, alphabet))
+    return panels
 
 
 def heads_of(run: Observed, *, buffered: bool) -> list[tuple[Trace, Column, str]]:

@@ -70,13 +70,13 @@ def curves(runs: Sequence[store.Run], marks: dict[int, str], what: str) -> str:
     width, dashes and a name at their end."""
     longest = max(len(run.epochs) for run in runs)
     values = {run.seed: [float(getattr(epoch, what)) for epoch in run.epochs] for run in runs}
-    every = [value for line in values.values() for value in line]
+    numbers = [value for line in values.values() for value in line]
     if what == "dev":
         name, form, most = "Dev accuracy", ".0%", 1.0
-        least = max(0.0, (math.floor(10 * min(every)) - 1) / 10)  # a tenth below the least of them
+        least = max(0.0, (math.floor(10 * min(numbers)) - 1) / 10)  # a tenth below the least of them
         levels = _tenths(least)
     else:
-        name, form, most, least = "Loss", ".3g", max(every) or 1.0, 0.0
+        name, form, most, least = "Loss", ".3g", max(numbers) or 1.0, 0.0
         levels = [most * k / 4 for k in range(5)]
 
     def x(epoch: float) -> float:

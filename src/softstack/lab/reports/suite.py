@@ -32,14 +32,14 @@ def rows(root: Path, cells: Iterable[Cell], seeds: Sequence[int]) -> list[Row]:
     """The rows of suite.json, from the trials under `root`."""
     file = root / "costs.json"
     costs_of: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
-    listed = []
+    lines = []
     for cell in cells:
         c = cell.condition
         network = Condition(c.task, c.controller, c.memory, memory_size=c.memory_size)
         if network.name not in costs_of:
             costs_of[network.name] = costs.of_step(network)._asdict()
             store.write_json(file, costs_of)
-        listed.append(
+        lines.append(
             {
                 "task": c.task,
                 "memory": c.memory,
@@ -53,7 +53,7 @@ def rows(root: Path, cells: Iterable[Cell], seeds: Sequence[int]) -> list[Row]:
                 "trials": trials(root, c, seeds),
             }
         )
-    return listed
+    return lines
 
 
 def measure(task: str) -> str:
@@ -181,9 +181,9 @@ def verdict(rows: Sequence[Row]) -> str:
 
 def counting(rows: Sequence[Row]) -> str:
     """Which tasks count whole strings, where others count positions; "" where all are alike."""
-    listed = values(rows, "task")
-    whole = [names.task(task) for task in listed if measure(task) == "whole"]
-    if len(whole) in (0, len(listed)):
+    all_tasks = values(rows, "task")
+    whole = [names.task(task) for task in all_tasks if measure(task) == "whole"]
+    if len(whole) in (0, len(all_tasks)):
         return ""
     *before, last = whole
     subject = f"{', '.join(before)} and {last} are" if before else f"{last} is"

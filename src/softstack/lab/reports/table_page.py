@@ -18,12 +18,12 @@ COLUMNS = ("dev: as long as in training", "test: about twice as long")
 
 def groups(rows: Sequence[Row], *, links: bool) -> list[dots.Group]:
     """The rows by experiment, as they are drawn."""
-    listed = []
+    drawings = []
     for title, tasks in EXPERIMENTS.items():
         entries = [entry for row in rows if row["task"] in tasks for entry in _entries(row, links)]
         if entries:
-            listed.append(dots.Group(title, "", COLUMNS, entries))
-    return listed
+            drawings.append(dots.Group(title, "", COLUMNS, entries))
+    return drawings
 
 
 def _entries(row: Row, links: bool) -> list[dots.Entry]:
@@ -58,8 +58,8 @@ def page(rows: Sequence[Row], meta: Row, *, links: bool = False) -> str:
         f"{report.verdict(rows)} Each network was trained in {trials}, which differ by their seed alone. "
         "Accuracy is in percent. Point at a dot or a line for its numbers; all are in the table below."
     )
-    rest = (k for k in range(4, len(report.HEADER)) if k != report.AGREES)
-    order = [0, 1, 2, 3, report.AGREES, *rest]  # the verdict beside the network
+    columns = (k for k in range(4, len(report.HEADER)) if k != report.AGREES)
+    order = [0, 1, 2, 3, report.AGREES, *columns]  # the verdict beside the network
     lines = report.cells(rows)
     numbers = sheet.table(
         report.legend(meta),

@@ -24,8 +24,8 @@ LEAST_SHARE = 0.01  # of what a step reads, for the symbol to be named
 def page(network: Network, condition: Condition, run: Observed, title: str) -> str:
     """A page of its own."""
     buffered = isinstance(network, BufferedStackRNN)
-    every = heads_of(run, buffered=buffered)
-    heads = [head for head in every if head[1].kind in ("strength", "choice")]
+    all_heads = heads_of(run, buffered=buffered)
+    heads = [head for head in all_heads if head[1].kind in ("strength", "choice")]
     names = ["step", "reads" if buffered else "input", "says", *(["target"] if run.known else [])]
     names += [title for _, _, title in heads]
     header = "".join(f"<th scope=col>{html.escape(name)}</th>" for name in names)
@@ -52,12 +52,12 @@ def _drawing(run: Observed, alphabet: Sequence[str], *, buffered: bool) -> str:
     steps = len(run.trace.x)
     names = [str(t + 1) for t in range(steps)] if buffered else run.fed
     first = "".join(f"<span>{html.escape(name)}</span>" for name in names)
-    listed = blocks(run, alphabet, buffered=buffered)
-    widths = " ".join(f"minmax({8 * len(b.labels)}px, {len(b.labels)}fr)" for b in listed)
+    panels = blocks(run, alphabet, buffered=buffered)
+    widths = " ".join(f"minmax({8 * len(b.labels)}px, {len(b.labels)}fr)" for b in panels)
     what = "step" if buffered else "input"
     return (
         f'<div class="run" style="grid-template-columns: auto {widths}"><b>{what}</b>'
-        f'<div class="names">{first}</div><div></div>{"".join(map(_block, listed))}</div>'
+        f'<div class="names">{first}</div><div></div>{"".join(map(_block, panels))}</div>'
     )
 
 

@@ -68,8 +68,8 @@ def bootstrap(
     for values in (np.asarray(first, float), np.asarray(second, float)):
         most = max(1, 4_000_000 // len(values))  # resamples at a time, so as not to take much memory
         sizes = [min(most, resamples - start) for start in range(0, resamples, most)]
-        drawn = [np.median(values[rng.integers(len(values), size=(n, len(values)))], axis=1) for n in sizes]
-        medians.append(np.concatenate(drawn))
+        parts = [np.median(values[rng.integers(len(values), size=(n, len(values)))], axis=1) for n in sizes]
+        medians.append(np.concatenate(parts))
     tail = (1 - confidence) / 2
     low, high = np.quantile(medians[1] - medians[0], [tail, 1 - tail])
     return Interval(float(np.median(second) - np.median(first)), float(low), float(high))

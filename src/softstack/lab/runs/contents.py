@@ -55,8 +55,8 @@ def whole(path: Path) -> About:
             "name the directory of one trial (.../seed-0), or train it again"
         )
     config = read(path / "config.toml", MOST_TEXT)
-    said = tomllib.loads(config.decode())
-    numerics, seed, values = said["numerics"], said["seed"], dict(said["condition"])
+    table = tomllib.loads(config.decode())
+    numerics, seed, values = table["numerics"], table["seed"], dict(table["condition"])
     if numerics != NUMERICS:
         raise BadInput(
             f"{path} was made by version {numerics} of the numerics and this softstack has {NUMERICS}: "
@@ -71,7 +71,7 @@ def whole(path: Path) -> About:
     for plugin in source.get("plugins", ()):
         if not all(isinstance(plugin[key], str) for key in Plugin._fields):
             raise ValueError(f"a plugin is {plugin!r}")
-    return About(config, seed, values, said.get("task_version", 1), source)
+    return About(config, seed, values, table.get("task_version", 1), source)
 
 
 def _number(name: str, value: Any, least: float, most: float) -> float:

@@ -105,12 +105,12 @@ def refresh(root: Path, database: sqlite3.Connection) -> None:
     stamps = dict(places(root))
     with database:
         database.execute("BEGIN IMMEDIATE")
-        known = dict(database.execute("SELECT path, stamp FROM runs"))
-        old = [(path,) for path, stamp in known.items() if stamps.get(path) != stamp]
+        stamps_before = dict(database.execute("SELECT path, stamp FROM runs"))
+        old = [(path,) for path, stamp in stamps_before.items() if stamps.get(path) != stamp]
         database.executemany("DELETE FROM runs WHERE path = ?", old)
         database.execute("DELETE FROM unreadable")  # a task that one of them needs may be known now
         for path, stamp in stamps.items():
-            if known.get(path) != stamp:
+            if stamps_before.get(path) != stamp:
                 try:
                     values = {**row(root, path), "stamp": stamp}
                     marks, names = ", ".join("?" * len(values)), ", ".join(f'"{name}"' for name in values)
@@ -177,14 +177,14 @@ def rebuild(root: Path) -> tuple[int, dict[str, str]]:
         except sqlite3.Error as error:
             raise BadInput(f"{root / FILE} cannot be written ({error}): it is as it was") from None
         with contextlib.closing(connected(root / FILE)) as database:
-            (there,) = database.execute("SELECT COUNT(*) FROM runs").fetchone()
-            return there, unreadable(database)
+            (count,) = database.execute("SELECT COUNT(*) FROM runs").fetchone()
+            return count, unreadable(database)
 
 
 def _make_anew(root: Path) -> None:
     """Beside the old one, which it then replaces. Only for who holds the lock."""
-    for left in root.glob(f"{BESIDE}*"):  # by a kill
-        shutil.rmtree(left, ignore_errors=True)
+    for path in root.glob(f"{BESIDE}*"):  # by a kill
+        shutil.rmtree(path, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=BESIDE, dir=root) as folder:
         fresh = Path(folder) / FILE
         with contextlib.closing(connected(fresh)) as database:

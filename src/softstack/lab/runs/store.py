@@ -177,8 +177,8 @@ def _restarts(trial: Trial) -> dict[str, Any]:
     """Every network that the trial's was chosen from, so that the choice can be audited."""
     if not trial.restarts:
         return {}
-    listed = [{**restart._asdict(), "dev_loss": _loss(restart.dev_loss)} for restart in trial.restarts]
-    return {"restart": trial.restart, "restarts": listed}
+    rows = [{**restart._asdict(), "dev_loss": _loss(restart.dev_loss)} for restart in trial.restarts]
+    return {"restart": trial.restart, "restarts": rows}
 
 
 def _loss(value: float) -> float | None:

@@ -71,8 +71,8 @@ def run(
         for unit in units:
             for part in parts(root, unit):
                 begun = begun_trials(root, part)
-                done = work(part, begun, root, engine.every, partial(progress, part), device())
-                yield _put(root, part, done)
+                trained = work(part, begun, root, engine.every, partial(progress, part), device())
+                yield _put(root, part, trained)
     elif units:
         yield from _distributed(units, engine, root, progress, say)
 
@@ -91,8 +91,8 @@ def _remote(
     trials = [checkpoints.loads(content, unit.condition, "a checkpoint from the driver") for content in begun]
     shared = Path(root) if (Path(root) / _token(token)).is_file() else None
 
-    def report(epoch: int, left: int) -> None:
-        worker.log_event(token, (number, epoch, left))
+    def report(epoch: int, training: int) -> None:
+        worker.log_event(token, (number, epoch, training))
 
     report(0, len(unit.seeds))  # everything is imported
     return work(unit, trials, shared, every, report, device(worker.name))
@@ -105,10 +105,10 @@ def _token(token: str) -> str:
 @contextmanager
 def _shared(root: Path) -> Iterator[str]:
     """A file by which workers can tell that they see the same run root. Its lock goes with the driver."""
-    for left in root.glob(_token("*")):
-        with suppress(OSError), left.open("r+") as file:
+    for lock in root.glob(_token("*")):
+        with suppress(OSError), lock.open("r+") as file:
             if disk.lock(file.fileno()):  # the driver that had it is gone
-                left.unlink(missing_ok=True)
+                lock.unlink(missing_ok=True)
     token = uuid.uuid4().hex
     path = root / _token(token)
     with path.open("x") as file:
@@ -156,7 +156,7 @@ def _dispatch(
     running: dict[int, _Attempt] = {}
     saving: dict[int, _Attempt] = {}
     shunned: set[str] = set()
-    number, looked, alive = 0, -TICK, set[str]()
+    number, last_look, alive = 0, -TICK, set[str]()
     patience = time.monotonic() + LONELY
 
     def news_of(number: int) -> Callable[[Any], None]:
@@ -173,8 +173,8 @@ def _dispatch(
     while waiting or running or saving:
         stop_if_asked()
         now = time.monotonic()
-        if now - looked >= TICK or not alive:
-            looked = now
+        if now - last_look >= TICK or not alive:
+            last_look = now
             alive = _alive(client, engine) - shunned
             if alive:
                 patience = now + LONELY
@@ -212,11 +212,11 @@ def _dispatch(
         except queue.Empty:
             continue
         if isinstance(news, futures.Future):
-            attempt, done = saving.pop(key), news.result()
-            if done is None:
+            attempt, outcome = saving.pop(key), news.result()
+            if outcome is None:
                 yield from ended(attempt, "the worker died before it handed its trials over")
             else:
-                yield done
+                yield outcome
             continue
         attempt_or_none = running.get(key)
         if attempt_or_none is None:
@@ -242,13 +242,13 @@ def _next(waiting: deque[_Task], root: Path) -> tuple[_Task | None, list[Done]]:
     done = []
     while waiting:
         task = waiting.popleft()
-        left = parts(root, task.unit)
-        waiting.extendleft(_Task(part, task.log) for part in reversed(left[1:]))
-        finished = set(task.unit.seeds) - {seed for part in left for seed in part.seeds}
+        pieces = parts(root, task.unit)
+        waiting.extendleft(_Task(part, task.log) for part in reversed(pieces[1:]))
+        finished = set(task.unit.seeds) - {seed for part in pieces for seed in part.seeds}
         if finished:
             done.append(Done(Unit(task.unit.condition, tuple(sorted(finished))), 0.0))
-        if left:
-            return _Task(left[0], task.log), done
+        if pieces:
+            return _Task(pieces[0], task.log), done
     return None, done
 
 
@@ -262,10 +262,10 @@ def _submit(client: Any, number: int, unit: Unit, worker: str, engine: Engine, r
     )  # fmt: skip
 
 
-def _put(root: Path, unit: Unit, done: Work) -> Done:
+def _put(root: Path, unit: Unit, result: Work) -> Done:
     """Write what was trained."""
-    store.put(root, unit.condition, done.trials)
-    return Done(unit, done.seconds, done.diverged)
+    store.put(root, unit.condition, result.trials)
+    return Done(unit, result.seconds, result.diverged)
 
 
 def _save(attempt: _Attempt, root: Path) -> Done | None:
@@ -273,11 +273,11 @@ def _save(attempt: _Attempt, root: Path) -> Done | None:
     from distributed.scheduler import KilledWorker
 
     try:
-        done: Work = attempt.future.result(timeout=60)
+        result: Work = attempt.future.result(timeout=60)
     except (KilledWorker, futures.CancelledError, asyncio.CancelledError, TimeoutError, OSError):
         attempt.future.cancel()
         return None
-    return _put(root, attempt.part, done)
+    return _put(root, attempt.part, result)
 
 
 def _error(

@@ -77,13 +77,15 @@ def run_sweep(
     root.mkdir(parents=True, exist_ok=True)
     with disk.claimed(root, [*(c.name for c in concerned), f"{PLANS}/{plan_name(sweep)}"]):
         store.sweep_up(root, concerned)
-        left = {c: missing(root, c, sweep.seeds) for c in concerned}  # who claimed them before may be done
-        _tell_of_damage(root, left, say)
+        seeds_of = {
+            c: missing(root, c, sweep.seeds) for c in concerned
+        }  # who claimed them before may be done
+        _tell_of_damage(root, seeds_of, say)
         for condition in concerned:
             copies.keep(root, store.folders(root, condition)[0].name, condition.task)
         plan = root / PLANS / f"{plan_name(sweep)}.toml"
         disk.write(plan, plans.dumps(sweep))
-        count = sum(map(len, left.values()))
+        count = sum(map(len, seeds_of.values()))
         counts = tally.Tally(sweep.trials, sweep.trials - count)
         failed = []
         with tally.live(counts, plan.with_suffix(".json")) as show:
@@ -92,17 +94,17 @@ def run_sweep(
                 counts.epoch(unit, epoch, training)
                 show()
 
-            for ended in run(blocks(left, engine, together=together), engine, root, progress, say):
-                counts.end(ended)
+            for outcome in run(blocks(seeds_of, engine, together=together), engine, root, progress, say):
+                counts.end(outcome)
                 show()
-                if isinstance(ended, Failure):
-                    failed.append(record(root, ended))
+                if isinstance(outcome, Failure):
+                    failed.append(record(root, outcome))
                     continue
-                for seed in ended.diverged:
-                    say(_lost(store.place(root, ended.unit.condition, seed)))
+                for seed in outcome.diverged:
+                    say(_lost(store.place(root, outcome.unit.condition, seed)))
                 if sink:
-                    for seed in ended.unit.seeds:
-                        sink(store.load(store.place(root, ended.unit.condition, seed)))
+                    for seed in outcome.unit.seeds:
+                        sink(store.load(store.place(root, outcome.unit.condition, seed)))
         return Outcome(counts.trained, failed, counts.seconds, counts.work)
 
 
@@ -136,7 +138,9 @@ def missing(root: Path, condition: Condition, seeds: Sequence[int]) -> tuple[int
     return tuple(seed for seed in seeds if not store.finished(root, condition, seed))
 
 
-def blocks(left: dict[Condition, tuple[int, ...]], engine: Engine, *, together: bool = False) -> list[Unit]:
+def blocks(
+    seeds_of: dict[Condition, tuple[int, ...]], engine: Engine, *, together: bool = False
+) -> list[Unit]:
     """Work in pieces: large enough to train well together, and smaller towards the end, so that all workers
     come to it at about the same time.
 
@@ -145,9 +149,9 @@ def blocks(left: dict[Condition, tuple[int, ...]], engine: Engine, *, together: 
     """
     where = "cuda" if torch.cuda.is_available() else "cpu"
     count = engine.workers or (os.cpu_count() or 1 if engine.where in ("local", "inline") else 8)
-    after = sum(map(len, left.values()))
+    after = sum(map(len, seeds_of.values()))
     units = []
-    for condition, seeds in left.items():
+    for condition, seeds in seeds_of.items():
         kernel = exact(condition)
         while seeds:
             if kernel or (where == "cuda" and not together):
@@ -192,9 +196,9 @@ def records(root: Path, condition: Condition) -> list[Path]:
     return [path for folder in folders for path in sorted(folder.glob("failed-*.json"))]
 
 
-def _tell_of_damage(root: Path, left: dict[Condition, tuple[int, ...]], say: Say) -> None:
+def _tell_of_damage(root: Path, seeds_of: dict[Condition, tuple[int, ...]], say: Say) -> None:
     """Trials that are there and cannot be read are made again; whoever asked is told."""
-    for condition, seeds in left.items():
+    for condition, seeds in seeds_of.items():
         for record in records(root, condition):
             record.unlink()
         for seed in seeds:

@@ -86,8 +86,8 @@ def parse(content: dict[str, Any], name: str, source: str, folder: Path = Path()
     sampled = [kind for kind in SAMPLERS if kind in content]
     if len(sampled) > 1:
         raise BadInput(f"{source} has [random] and [sobol]: keep one of them")
-    listed = content.get("condition", [{}])
-    tables = listed if _is_list(listed) else [listed]
+    entries = content.get("condition", [{}])
+    tables = entries if _is_list(entries) else [entries]
     fixed = [_table(table, f"[condition] in {source}") for table in tables]
     product = _product(_table(content.get("product", {}), f"[product] in {source}"), source)
     count = len(fixed) * math.prod(len(values) for values in product.values())
@@ -121,8 +121,8 @@ def parse(content: dict[str, Any], name: str, source: str, folder: Path = Path()
 
 def dumps(sweep: Sweep) -> bytes:
     """The same sweep with every condition written out, as `load` reads it."""
-    listed = [asdict(condition) for condition in sweep.conditions]
-    return tomli_w.dumps({"seeds": list(sweep.seeds), "condition": listed}).encode()
+    conditions = [asdict(condition) for condition in sweep.conditions]
+    return tomli_w.dumps({"seeds": list(sweep.seeds), "condition": conditions}).encode()
 
 
 def _is_list(value: Any) -> bool:
@@ -141,9 +141,9 @@ def _seeds(value: Any, source: str) -> tuple[int, ...]:
         first, count = span.get("first", 0), span["count"]
         if type(first) is int and type(count) is int and 0 < count <= MOST_TRIALS:
             value = range(first, first + count)
-    listed = value if isinstance(value, range | list) else ()
-    if listed and all(type(seed) is int and 0 <= seed < SEEDS for seed in listed):
-        return tuple(dict.fromkeys(listed))
+    seeds = value if isinstance(value, range | list) else ()
+    if seeds and all(type(seed) is int and 0 <= seed < SEEDS for seed in seeds):
+        return tuple(dict.fromkeys(seeds))
     raise BadInput(
         f"seeds in {source} must be how many (at most {MOST_TRIALS}), a list of whole numbers from 0 to "
         f"{SEEDS - 1}, or {{first = 100, count = 20}}; got {value!r:.80}"
@@ -178,8 +178,8 @@ def _uniform(samples: int, dimensions: int, seed: int) -> np.ndarray[Any, Any]:
 
 def _sobol(samples: int, dimensions: int, seed: int) -> np.ndarray[Any, Any]:
     engine = torch.quasirandom.SobolEngine(dimensions, scramble=True, seed=seed)
-    drawn: np.ndarray[Any, Any] = engine.draw(samples, dtype=torch.float64).numpy()
-    return drawn
+    points: np.ndarray[Any, Any] = engine.draw(samples, dtype=torch.float64).numpy()
+    return points
 
 
 SAMPLERS: dict[str, Sampler] = {"random": _uniform, "sobol": _sobol}

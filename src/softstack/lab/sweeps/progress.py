@@ -55,8 +55,8 @@ def read(plan: Path) -> Standing:
     if disk.is_claimed(root, f"{jobs.PLANS}/{plan.stem}"):
         live = {"running": 0}
         with suppress(OSError, BadInput):
-            said = disk.read_json(plan.with_suffix(".json"), 1 << 20)
-            live |= {key: value for key, value in said.items() if _is_number(value)}
+            report = disk.read_json(plan.with_suffix(".json"), 1 << 20)
+            live |= {key: value for key, value in report.items() if _is_number(value)}
     running = int(live.get("running", 0))
     return Standing(
         plan.stem,

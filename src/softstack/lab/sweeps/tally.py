@@ -32,25 +32,25 @@ class Tally:
     running: dict[Unit, tuple[int, int]] = field(default_factory=dict)  # epoch, trials still training
     began: float = field(default_factory=time.monotonic)
 
-    def epoch(self, unit: Unit, epoch: int, left: int) -> None:
-        self.running[unit] = (epoch, left)
+    def epoch(self, unit: Unit, epoch: int, training: int) -> None:
+        self.running[unit] = (epoch, training)
 
-    def end(self, ended: Done | Failure) -> None:
-        unit = ended.unit
+    def end(self, outcome: Done | Failure) -> None:
+        unit = outcome.unit
         for running in [u for u in self.running if u.condition == unit.condition]:
             if set(running.seeds) & set(unit.seeds):
                 del self.running[running]
-        if isinstance(ended, Failure):
+        if isinstance(outcome, Failure):
             self.failed += len(unit.seeds)
         else:
             self.done += len(unit.seeds)
             self.trained += len(unit.seeds)
-            self.work += ended.seconds
+            self.work += outcome.seconds
 
     @property
     def stopped(self) -> int:
         """Trials of running units whose training is over."""
-        return sum(len(unit.seeds) - left for unit, (_, left) in self.running.items())
+        return sum(len(unit.seeds) - training for unit, (_, training) in self.running.items())
 
     @property
     def seconds(self) -> float:
@@ -63,15 +63,15 @@ class Tally:
 
     @property
     def seconds_left(self) -> float | None:
-        left = self.total - self.done - self.failed - self.stopped
-        return left / self.rate if self.rate else None
+        rest = self.total - self.done - self.failed - self.stopped
+        return rest / self.rate if self.rate else None
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "total": self.total,
             "done": self.done,
             "failed": self.failed,
-            "running": sum(left for _, left in self.running.values()),
+            "running": sum(training for _, training in self.running.values()),
             "rate": round(self.rate, 3),
             "seconds_left": None if self.seconds_left is None else round(self.seconds_left, 1),
             "blocks": [
@@ -79,9 +79,9 @@ class Tally:
                     "condition": unit.condition.name,
                     "trials": len(unit.seeds),
                     "epoch": epoch,
-                    "training": left,
+                    "training": training,
                 }
-                for unit, (epoch, left) in self.running.items()
+                for unit, (epoch, training) in self.running.items()
             ],
             "process": os.getpid(),
             "host": platform.node(),
@@ -108,19 +108,19 @@ def live(tally: Tally, file: Path) -> Iterator[Any]:
         TimeElapsedColumn(),
     )
     console = Console(stderr=True)
-    written = time.monotonic()
+    last_writing = time.monotonic()
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
         task = bar.add_task("starting", total=tally.total, completed=tally.done, text="")
 
         def show() -> None:
-            nonlocal written
+            nonlocal last_writing
             running = [f"{unit.condition.name} epoch {epoch}" for unit, (epoch, _) in tally.running.items()]
             text = f", {counted(len(running), 'block')} running, {tally.failed} failed, {tally.rate:.1f}/s, "
             text += f"{duration(tally.seconds_left)} left"
             name = running[-1] if running else "starting"
             bar.update(task, completed=tally.done + tally.stopped, description=name, text=text)
-            if time.monotonic() - written > REFRESH:
-                written = time.monotonic()
+            if time.monotonic() - last_writing > REFRESH:
+                last_writing = time.monotonic()
                 _leave(file, tally)
 
         yield show

@@ -209,14 +209,14 @@ def typed(task: Task, symbols: tuple[str, ...]) -> Typed:
     example = task.example(symbols)
     if not knows(task, symbols):
         return Typed(example, None, known=False)
-    said = _said(task, example.input)
-    read = len(said)
+    outputs = _said(task, example.input)
+    read = len(outputs)
     if set(example.input[read:]) <= {task.padding}:
         return Typed(example, None)
-    if all(len(written) == 1 for written in said):
+    if all(len(written) == 1 for written in outputs):
         target = [*example.target[:read], *[None] * (len(example.input) - read)]
         if read and target[read - 1] == example.input[read]:
-            (right,) = said[-1]
+            (right,) = outputs[-1]
             target[read - 1] = right if right in task.outputs else None
         example = example._replace(target=tuple(target))
     return Typed(example, read)
@@ -244,13 +244,13 @@ def _said(task: Task, symbols: Sequence[str]) -> list[tuple[str, ...]]:
         if grammar is None or (getattr(task, "page", None) or {}).get("kind") != "next":
             return [()] * len(symbols)
         return [("",)] * beginning(grammar, symbols)
-    live, said = Live(machine), list[tuple[str, ...]]()
+    live, outputs = Live(machine), list[tuple[str, ...]]()
     live.settle()
     for symbol in symbols:
         if (written := live.feed(symbol)) is None:
             break
-        said.append(written)
-    return said
+        outputs.append(written)
+    return outputs
 
 
 def of_length(task: Task, rng: np.random.Generator, n: int, length: int) -> list[Example]:

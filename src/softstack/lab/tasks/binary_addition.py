@@ -46,14 +46,14 @@ class BinaryAddition:
         """Of two numbers and as much of their sum as there is."""
         text = "".join(symbols)
         first, plus, rest = text.partition("+")
-        second, equals, said = rest.partition("=")
-        if not (plus and equals and first and second) or not set(first + second + said) <= {"0", "1"}:
+        second, equals, digits = rest.partition("=")
+        if not (plus and equals and first and second) or not set(first + second + digits) <= {"0", "1"}:
             raise BadInput(f"{' '.join(symbols)!r} is not a sum: write one like 1 0 1 + 1 =")
         answer = f"{int(first, 2) + int(second, 2):b}"[::-1] + "."
-        if said != answer[: len(said)] or said == answer:
+        if digits != answer[: len(digits)] or digits == answer:
             raise BadInput(f"the sum in {' '.join(symbols)!r} should be {' '.join(answer[:-1])}, in reverse")
-        question = [None] * (len(symbols) - len(said) - 1)
-        return Example(symbols, (*question, *answer[: len(said) + 1]))
+        question = [None] * (len(symbols) - len(digits) - 1)
+        return Example(symbols, (*question, *answer[: len(digits) + 1]))
 
     def _sum(self, rng: np.random.Generator, bits: int, first: int) -> tuple[str, ...]:
         words = ["1" + "".join("01"[b] for b in rng.integers(2, size=k - 1)) for k in (first, bits - first)]

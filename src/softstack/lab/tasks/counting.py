@@ -79,10 +79,10 @@ class Counting:
         totals = np.arange(self.free, 1 + (LONGEST if split == "test" else LONGEST_TRAINED))
         if split == "test":
             rounds = [rng.permutation(totals) for _ in range(-(-n // len(totals)))]
-            drawn = rng.permutation(np.concatenate(rounds)[:n]) if n else totals[:0]
+            numbers = rng.permutation(np.concatenate(rounds)[:n]) if n else totals[:0]
         else:
-            drawn = rng.choice(totals, n)
-        return [self._drawn(rng, int(total)) for total in drawn]
+            numbers = rng.choice(totals, n)
+        return [self._drawn(rng, int(total)) for total in numbers]
 
     def of_length(self, rng: np.random.Generator, length: int) -> tuple[str, ...]:
         times = sum(n for _, n, _ in self.runs)  # a string of two numbers has twice their sum
@@ -91,12 +91,12 @@ class Counting:
     def example(self, symbols: tuple[str, ...]) -> Example:
         """Of a whole string, or of the beginning of one."""
         counts = [(letter, len(list(run))) for letter, run in groupby(symbols)]
-        known = len(counts) > self.free
-        whole = self._string(*(count for _, count in counts[: self.free])) if known else symbols
+        complete = len(counts) > self.free
+        whole = self._string(*(count for _, count in counts[: self.free])) if complete else symbols
         if [a for a, _ in counts] != list(self.inputs[: len(counts)]) or whole[: len(symbols)] != symbols:
             raise BadInput(f"{' '.join(symbols)!r} is not the beginning of a string of {self.name}")
         first = sum(count for _, count in counts[: self.free])
-        following = (*whole, self.inputs[0])[1 : len(symbols) + 1] if known else ()
+        following = (*whole, self.inputs[0])[1 : len(symbols) + 1] if complete else ()
         return Example(symbols, (*[None] * min(first, len(symbols)), *following[first:]))
 
     def _drawn(self, rng: np.random.Generator, total: int) -> tuple[str, ...]:

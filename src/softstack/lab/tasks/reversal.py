@@ -58,9 +58,9 @@ class Reversal:
         mean, spread, most = (20, 4, 24) if split == "test" else (10, 2, 12)
         lengths = rng.normal(mean, spread, n).astype(int).clip(1, most)
         symbols = np.array([*self.kept, *self.dropped])
-        drawn = symbols[rng.integers(len(symbols), size=lengths.sum())].tolist()
+        letters = symbols[rng.integers(len(symbols), size=lengths.sum())].tolist()
         ends = lengths.cumsum().tolist()
-        return [tuple(drawn[end - k : end]) for k, end in zip(lengths.tolist(), ends, strict=True)]
+        return [tuple(letters[end - k : end]) for k, end in zip(lengths.tolist(), ends, strict=True)]
 
     def of_length(self, rng: np.random.Generator, length: int) -> tuple[str, ...]:
         """Half as many uniform symbols: the other half of the length are #s."""

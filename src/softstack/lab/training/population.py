@@ -183,8 +183,8 @@ class Population:
         shape, number = (B, steps, h[0].numel()), self.optimiser.number
         keys = [noise.of_layer(self.keys, layer) for layer in range(len(self.network.cells))]
         rates = self.resets, self.condition.hidden_noise
-        drawn = [noise.disturbance(layer_keys, number, shape, *rates) for layer_keys in keys]
-        return [Disturbance(keep, z.reshape(*keep.shape, *h[0].shape)) for keep, z in drawn]
+        disturbances = [noise.disturbance(layer_keys, number, shape, *rates) for layer_keys in keys]
+        return [Disturbance(keep, z.reshape(*keep.shape, *h[0].shape)) for keep, z in disturbances]
 
     def batches(self) -> tuple[Tensor, ...]:
         """Every training string once, each network in an order of its own: (P, B) of each batch. The last
@@ -204,8 +204,8 @@ class Population:
 
     def diverged(self) -> list[bool]:
         """Of each trial whether its weights are no longer numbers: no step brings them back."""
-        lost: list[bool] = (~self.optimiser.vectors.isfinite().all(1)).tolist()
-        return lost
+        diverged: list[bool] = (~self.optimiser.vectors.isfinite().all(1)).tolist()
+        return diverged
 
     def weights(self, place: int) -> dict[str, Tensor]:
         return {name: p[place].detach().clone() for name, p in self.parameters.items()}

@@ -23,9 +23,9 @@ def answers(
     return Answers(*(torch.cat(tensors) for tensors in zip(*parts, strict=True)))
 
 
-def scores(task: tasks.Task, said: Answers) -> dict[str, float]:
+def scores(task: tasks.Task, results: Answers) -> dict[str, float]:
     """The metrics of the task's paper, by their names."""
-    return {name: METRICS[name].of(said).item() for name in tasks.metrics_of(task)}
+    return {name: METRICS[name].of(results).item() for name in tasks.metrics_of(task)}
 
 
 def _answers(

@@ -71,11 +71,11 @@ def measured(cell: Cell) -> dict[str, Any]:
     }
 
 
-def run(file: Path, wanted: Sequence[Cell], processes: int) -> Iterator[str]:
+def run(file: Path, cells: Sequence[Cell], processes: int) -> Iterator[str]:
     """Train the cells that a file does not have, several at a time, and give their names as they come."""
     done = {line["name"] for line in read(file)}
     same: dict[Condition, list[Cell]] = {}  # the recipe itself is on every axis, and is trained once
-    for cell in wanted:
+    for cell in cells:
         if cell.name not in done:
             same.setdefault(cell.condition, []).append(cell)
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -98,10 +98,10 @@ def train(
         while population.members:
             train_epoch(population, steps)
             done = len(population.histories[0])
-            lost = population.diverged()
+            deaths = population.diverged()
             over_now = [
                 place
-                for place, (history, diverged) in enumerate(zip(population.histories, lost, strict=True))
+                for place, (history, diverged) in enumerate(zip(population.histories, deaths, strict=True))
                 if over(history, condition) or diverged
             ]
             if over_now or done in halvings(condition):
@@ -156,9 +156,9 @@ def halved(population: Population, dev_losses: Sequence[float]) -> set[int]:
     places: dict[int, list[int]] = {}
     for place, member in enumerate(population.members):
         places.setdefault(member.seed, []).append(place)
-    kept = condition.restarts >> sum(end <= done for end in ends)  # two may fall on one epoch
+    survivors = condition.restarts >> sum(end <= done for end in ends)  # two may fall on one epoch
     ranked = [sorted(rivals, key=lambda place: finite(dev_losses[place])) for rivals in places.values()]
-    return {place for rivals in ranked for place in rivals[kept:]}
+    return {place for rivals in ranked for place in rivals[survivors:]}
 
 
 def choice(networks: Sequence[Ended]) -> int:
