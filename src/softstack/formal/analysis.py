@@ -35,9 +35,10 @@ def steps_of(rule: Rule) -> int:
 
 def reachable(machine: Transducer) -> tuple[Head, ...]:
     """The heads that some input leads to, in the order in which they are found. Exact."""
+    rules_of = {state: [rule for rule in machine.rules if rule.state == state] for state in machine.states}
     at: dict[Head, list[Rule]] = {
-        (state, top): [r for r in machine.rules if r.state == state and r.pop in ("", top)]
-        for state in machine.states
+        (state, top): [rule for rule in rules if rule.pop in ("", top)]
+        for state, rules in rules_of.items()
         for top in machine.stack_symbols
     }
     ends: dict[Head, dict[str, None]] = {head: {} for head in at}  # the states in which its top is just gone

@@ -211,8 +211,8 @@ class Transducer:
 
     def enabled(self, state: str, x: str, top: str) -> Rule | None:
         """δ at a configuration: at most one of the four is there, the machine being deterministic."""
-        keys = ((state, x, top), (state, x, ""), (state, "", top), (state, "", ""))
-        return next((self._delta[key] for key in keys if key in self._delta), None)
+        δ = self._delta.get
+        return δ((state, x, top)) or δ((state, x, "")) or δ((state, "", top)) or δ((state, "", ""))
 
     def run(self, symbols: Iterable[str], max_epsilon: int = 10_000) -> Run:
         """The run on an input (a string is its characters), with the ε-moves that follow the last symbol."""
