@@ -40,7 +40,7 @@ class Actions(NamedTuple):
 
 
 class Edit(NamedTuple):
-    """What someone changes in each step: the state that it starts from, and what the controller does."""
+    """Changes made in each step: of the state that it starts from, and of what the controller does."""
 
     state: Callable[[State], State] = lambda state: state
     actions: Callable[[Actions], Actions] = lambda actions: actions
@@ -86,7 +86,7 @@ class StackCell(nn.Module):
         self.buffered = buffered
         self.head_kinds = _heads(self.memory, output_size, buffered)
         self.heads = Heads(self.core.features, self.head_kinds, **kind)
-        if isinstance(controller, str):  # a core of the caller's keeps the weights that it has
+        if isinstance(controller, str):  # a core that the caller made keeps its weights
             reset(self.core, None)
         self.heads.reset_parameters()
 
@@ -178,7 +178,7 @@ class StackCell(nn.Module):
 
 
 def memory_of(memory: str | Memory, size: int | None, kind: dict[str, Any]) -> Memory:
-    """The memory of a name and a size, or somebody's own. `kind` is a device and a dtype, for its weights."""
+    """A memory by name and size, or the caller's own. `kind` is a device and a dtype, for its weights."""
     if isinstance(memory, str):
         if memory not in MEMORIES:
             raise unknown("memory", memory, MEMORIES)

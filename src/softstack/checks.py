@@ -17,7 +17,7 @@ from softstack.errors import BadInput
 
 
 def described(value: object) -> str:
-    """What something is, for messages."""
+    """A value in words, for messages."""
     if isinstance(value, Tensor):
         return f"a tensor of {tuple(value.shape)}"
     if isinstance(value, tuple | list):
@@ -52,7 +52,7 @@ def finite(name: str, number: object) -> None:
 
 
 def floating(dtype: torch.dtype | None) -> None:
-    """What networks are made in; None for PyTorch's own."""
+    """The dtype of a network's parameters; None for PyTorch's default."""
     if dtype is not None and not dtype.is_floating_point:
         raise BadInput(f"dtype must be floating point, such as torch.float32; got {dtype}")
 

@@ -80,7 +80,7 @@ def check_rates(state_reset: float, hidden_noise: float) -> None:
 
 
 def warn_without_state(state_reset: float, hidden_noise: float, h: Hidden) -> None:
-    """For whoever builds a network: nothing disturbs a controller whose state h is ()."""
+    """Warn that nothing disturbs a controller whose state h is ()."""
     if not h and (state_reset or hidden_noise):
         warnings.warn(
             f"{NO_STATE}; got state_reset={state_reset} and hidden_noise={hidden_noise}",
@@ -123,7 +123,7 @@ class Disturbed(nn.Module):
 def of_call(
     network: Disturbed, disturbance: Disturbances | None, batch: Batch, states: Sequence[Hidden], steps: int
 ) -> Sequence[Disturbance | None]:
-    """One for each cell, whose states are like `states`: the caller's, or in training what is drawn."""
+    """The disturbance of each cell: the caller's or, in training, what is drawn. `states` are the cells'."""
     if disturbance is not None:
         return checked(disturbance, batch, states, steps)
     if not network.training or not network.disturbed:
@@ -135,7 +135,7 @@ def of_call(
 def checked(
     disturbance: Disturbances, batch: Batch, states: Sequence[Hidden], steps: int
 ) -> list[Disturbance]:
-    """What a caller drew."""
+    """The disturbances that a caller gave."""
     several = isinstance(disturbance, list | tuple) and not isinstance(disturbance, Disturbance)
     disturbances = cast(list[Disturbance], list(disturbance) if several else [disturbance])
     for item in disturbances:

@@ -92,14 +92,14 @@ def why_not_cell(cell: StackCell) -> str:
 
 
 def memory_name(memory: Any) -> str:
-    """By which kernels know a memory; "" where there is none."""
+    """The name by which kernels know a memory; "" if none of them knows it."""
     if type(memory) is Superposition and memory.empty:
         return ""
     return MEMORY_NAMES.get(type(memory), "")
 
 
 def choices(heads: Mapping[str, Head]) -> int:
-    """Of how many actions a memory is told the probabilities."""
+    """How many actions a memory is told the probability of."""
     return sum(head.size for head in heads.values() if isinstance(head, Choice))
 
 
@@ -111,14 +111,14 @@ def overfull(cell: StackCell, state: State) -> str:
 
 
 def _option(cell: StackCell) -> str:
-    """What it is of a memory with a kernel that has none."""
+    """For a memory that has kernels: what keeps this cell from using one."""
     if memory_name(cell.memory):
         return " with buffers"
     return f" that reads {cell.memory.empty} where nothing is" if type(cell.memory) is Superposition else ""
 
 
 def _changed(name: str, layer: nn.Module, expected: type) -> str:
-    """What of a layer is not as its class has it."""
+    """How a layer differs from what its class makes; "" if it does not."""
     if type(layer) is not expected:
         kind = type(layer).__name__
         if kind == expected.__name__:  # torch.ao has a Linear too
@@ -138,7 +138,7 @@ def _changed(name: str, layer: nn.Module, expected: type) -> str:
 
 
 def _foreign(name: str, layer: nn.Module, shape: tuple[int, int], like: Tensor | None) -> str:
-    """What of a linear layer's parameters is not as a kernel takes them."""
+    """Why a kernel cannot take a linear layer's parameters; "" if it can."""
     parameters = layer._parameters
     for part, expected in (("weight", shape), ("bias", shape[:1])):
         parameter = parameters.get(part)
@@ -154,7 +154,7 @@ def _foreign(name: str, layer: nn.Module, shape: tuple[int, int], like: Tensor |
 
 
 def _overrides(parameter: Tensor) -> bool:
-    """Whether a tensor's class says itself what functions do with it. Those that torch traces with do not."""
+    """Whether a tensor's class overrides what functions do with it; those that torch traces with do not."""
     kind = type(parameter)
     return (
         is_traceable_wrapper_subclass(parameter)
@@ -173,5 +173,5 @@ def _hooked_everywhere() -> str:
 
 
 def kept(return_trace: bool, edit: Edits | None) -> str:
-    """What of a call only the reference can do."""
+    """What only the reference can do for a call; "" if nothing."""
     return "a trace is kept step by step" if return_trace else "steps are edited" if edit else ""

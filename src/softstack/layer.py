@@ -82,7 +82,7 @@ class StackLayer(nn.Module):
         return dict(self.memory.heads)
 
     def _any_weight(self, x: Tensor) -> Tensor:
-        """Whose dtype and device x must have. What stands in the place of `actions` may have no weight."""
+        """A weight: x must have its dtype and device. A layer put in the place of `actions` may have none."""
         weight = getattr(self.actions, "weight", None)
         if isinstance(weight, Tensor) and weight.is_floating_point():
             return weight

@@ -1,3 +1,3 @@
-"""What a person is told who lacks something. It imports nothing."""
+"""Sentences for a person who lacks something. This module imports nothing."""
 
 INSTALL = "pip install 'softstack[lab]', or in a checkout pip install '.[lab]'"

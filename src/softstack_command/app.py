@@ -117,7 +117,7 @@ app.register_install_completion_command(help="Let the shell complete commands an
 launcher = App(
     help_flags=(),
     version_flags=(),
-    end_of_options_delimiter="\0",  # which no word can be: -- is for the command
+    end_of_options_delimiter="\0",  # no word can be this: -- is for the command
     default_parameter=Parameter(negative=()),
     suppress_keyboard_interrupt=False,
 )

@@ -38,7 +38,7 @@ def _stop(*_: Any) -> None:
 
 
 def at_once() -> AbstractContextManager[None]:
-    """Meanwhile, Ctrl-C ends the process without a further step. For where there is nothing to tidy up: files
+    """Within this block Ctrl-C ends the process at once. For where there is nothing to tidy up: files
     are written whole or not at all."""
     return _handled(_stop)
 

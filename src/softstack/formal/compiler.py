@@ -50,7 +50,7 @@ class Compiled(NamedTuple):
         return saturation.error(self.saturation, steps, dtype)
 
     def transduce(self, symbols: Sequence[str]) -> tuple[str, ...]:
-        """What the network says to an input: the symbols that its output buffer holds."""
+        """The network's answer to an input: the symbols that its output buffer holds."""
         return said(self.network, self.inputs, self.outputs, symbols)
 
 

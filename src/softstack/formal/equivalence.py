@@ -64,7 +64,7 @@ def compare(a: Transducer, b: Transducer, *, within_first: bool = False, drift: 
         bound(machine)  # refuses ε-moves without end
     product = Product(a, b, within_first, drift, FACTS)
     word = product.shortest()
-    if product.failed:  # it may be what is pushed and never looked at that drifts
+    if product.failed:  # what drifts may be symbols that are pushed and never looked at
         product = Product(minimised(a), minimised(b), within_first, drift, FACTS)
         word = product.shortest()
     if word is not None:

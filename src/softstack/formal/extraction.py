@@ -36,7 +36,7 @@ class Seen(NamedTuple):
     v: Points  # (steps, m) what is pushed where `push` is set
     h: Points  # (steps, H) the controller's state after each step; H = 0 without one
     write: Sequence[str]  # what is written where `give` is set
-    scored: NDArray[np.bool_]  # whether anyone asks what is written
+    scored: NDArray[np.bool_]  # whether what is written is scored
 
 
 class Act(NamedTuple):
@@ -105,7 +105,7 @@ def tabulate(
 
 def machine(table: Table, blank: str = "") -> Transducer:
     """The rules of a table of whole strengths. Rows that do nothing where no input is left are a buffered
-    network's waiting; those that do nothing with a symbol are where it is stuck. What nobody asked for is
+    network's waiting; those that do nothing with a symbol are where it is stuck. What was never scored is
     written as `blank`, where one is given."""
     table = blanked(table, blank)
     by_state = split(table)
@@ -133,7 +133,7 @@ def machine(table: Table, blank: str = "") -> Transducer:
 
 
 def blanked(table: Table, blank: str) -> Table:
-    """The table that says `blank`, where one is given, at every key at which nobody asked."""
+    """The table that says `blank`, where one is given, at every key that was never scored."""
     if not blank:
         return table
     return {k: r if r.asked or not r.act.give else r._replace(write=blank) for k, r in table.items()}

@@ -41,7 +41,7 @@ def why_not(kernel: str, x: Tensor) -> str:
 
 @cache
 def unusable(kernel: str) -> str:
-    """Why compiled code cannot be loaded; "" where it can. Whoever is left with the reference is told."""
+    """Why compiled code cannot be loaded; "" where it can. It warns that the reference runs instead."""
     try:
         importlib.import_module(f"{KERNELS[kernel].__name__}.scan")  # type: ignore[attr-defined]  # it is a package
     except Exception as error:  # an optional compiler may fail in any way
@@ -62,7 +62,7 @@ def _active_mode() -> str:
 
 
 def _candidate(backend: str, x: Tensor, reason: str) -> tuple[str, str]:
-    """The kernel that is considered, and what stands against it."""
+    """The kernel that might run, and the reason why it does not, if any."""
     require(backend)
     kernel = backend if backend in KERNELS else DEVICES.get(x.device.type, "cpu")
     if backend == "reference":

@@ -12,7 +12,7 @@ LOG = 4
 
 
 class Backend(Protocol):
-    """All tensors are contiguous. What kernels put out they write into tensors that they are given."""
+    """All tensors are contiguous. Kernels write their results into tensors that they are given."""
 
     @property
     def DEVICE(self) -> str:

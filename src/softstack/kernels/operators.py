@@ -95,7 +95,7 @@ def refuse_tangents(tensors: Sequence[Tensor]) -> None:
 
 
 def _has_tangent(x: Tensor) -> bool:
-    """Or may have one: that of a tensor which another transform than jvp has wrapped cannot be seen."""
+    """Whether x may have a tangent: under another transform than jvp that cannot be seen."""
     if not x.is_floating_point():
         return False
     wrapped = torch._C._functorch.is_functorch_wrapped_tensor(x)

@@ -85,7 +85,7 @@ def sizes_of_kept(options: Options, kept: Kept) -> Sizes:
 
 
 def output_shapes(options: Options, P: int, sizes: Sizes) -> list[tuple[int, ...]]:
-    """Of y, o, the final state and the buffer after it."""
+    """The shapes of y, o, the final state and the buffer after it."""
     B, T, _, m, H, K, _, N, n_in, _, R = sizes
     outputs, items = (T, n_in) if options.buffered else (0, 0)
     cells = H if options.core == LSTM else 0
@@ -119,7 +119,7 @@ def rnn_forward(*arguments: Any) -> list[Tensor]:
 
 
 def gradient_shapes(kept: Kept) -> list[tuple[Tensor, tuple[int, ...]]]:
-    """Of x and of the weights: a tensor of the same dtype, and the shape."""
+    """For the gradients of x and of the weights: a tensor of the same dtype, and the shape."""
     P, G, _ = kept.W.shape
     _, A, H = kept.Wo.shape
     x, matrices = kept.x, (kept.W, kept.Wh, kept.Wo)
@@ -137,7 +137,7 @@ def split(arguments: tuple[Any, ...]) -> tuple[Kept, tuple[Any, ...], Options, b
 
 
 def fake_gradients(*arguments: Any) -> list[Tensor]:
-    """Of all inputs but the disturbance and the lengths."""
+    """The gradients of all inputs but the disturbance and the lengths, as shapes alone."""
     kept, _, options, _, _ = split(arguments)
     _, _, h, c, r, V, _, _, _ = output_shapes(options, kept.x.shape[0], sizes_of_kept(options, kept))
     state = [h, c, r, (*kept.s0.shape, V[3]), kept.s0.shape, kept.strengths0.shape, kept.i0.shape]
@@ -146,7 +146,7 @@ def fake_gradients(*arguments: Any) -> list[Tensor]:
 
 
 def rnn_backward(*arguments: Any) -> list[Tensor]:
-    """Of what `split` names, the gradients of `INPUTS` but the last three."""
+    """The gradients of `INPUTS` but the last three, from the arguments that `split` names."""
     kept, of_outputs, options, to_x, backend = split(arguments)
     kept = Kept(*map(whole, kept))
     sizes = sizes_of_kept(options, kept)
@@ -217,7 +217,7 @@ class Direct(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *of_outputs: Tensor | None) -> Any:
-        if torch.is_grad_enabled():  # someone may ask for a second gradient, and is to be told
+        if torch.is_grad_enabled():  # a second gradient may be asked for, and is refused
             return Fused.backward(ctx, *of_outputs)
         arguments = *ctx.saved_tensors, *of_outputs[: len(OUTPUTS)], *ctx.options, ctx.needs_input_grad[0]
         return (*rnn_backward(*arguments, ctx.backend), *[None] * (3 + len(Options._fields) + 1))

@@ -55,7 +55,7 @@ def scan_backward(
 
 
 def filled_up(outputs: list[Tensor]) -> list[Tensor]:
-    """With a log of LOG parts, whatever the backend: an operator's schema is one."""
+    """Results with a log of LOG parts, whatever the backend: an operator has one schema."""
     like = outputs[2]  # s (B, N)
     missing = 3 + LOG - len(outputs)
     return [*outputs, *(like.new_empty(like.shape[0], 0) for _ in range(missing))]
@@ -141,7 +141,7 @@ class Direct(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gr: Tensor | None, gV: Tensor | None, gs: Tensor | None) -> Any:
         u, d, s0, lengths, V, s, *log = ctx.saved_tensors
-        if torch.is_grad_enabled():  # someone may ask for a second gradient, and is to be told
+        if torch.is_grad_enabled():  # a second gradient may be asked for, and is refused
             lengths = all_steps(u) if lengths is None else lengths
             s0 = u.new_zeros(u.shape[0], 0) if s0 is None else s0
             saved = u, d, s0, lengths, V, *filled_up([u, V, s, *log])[2:]

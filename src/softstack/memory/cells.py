@@ -30,7 +30,7 @@ class Cells(NamedTuple):
     strength: Tensor  # (S,) what it holds
     fault: Tensor  # (S, m) 0, or NaN: what is not a number shows in all that is read after it
     filled: int  # slots
-    taken: Tensor  # () slots that are taken in these tensors, by whoever went on from them
+    taken: Tensor  # () slots in use in these tensors, those of other continuations included
     memory: str  # its name: a stack and a queue are linked in opposite ways
 
     def grown(self) -> "Cells":

@@ -1,4 +1,4 @@
-"""A memory that is not whole, or does what the rest cannot live with, is refused when a network is built."""
+"""Refuses, when a network is built, a memory that lacks something or breaks what the library relies on."""
 
 import keyword
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""States are NamedTuples of tensors, one in another: what is done to every tensor of one."""
+"""States are nested NamedTuples of tensors: functions of all tensors in one."""
 
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar, cast

@@ -135,7 +135,7 @@ class Cache(caching.FunctionCache):
 
 @cache
 def announce() -> None:
-    """Tell whoever waits at a terminal what for, once."""
+    """Say once, on a terminal, what the wait is for."""
     if sys.stderr is not None and sys.stderr.isatty():
         once = "" if DIRECTORY is None else ", once on this machine"
         print(f"softstack: compiling kernels, about {SECONDS} seconds{once}", file=sys.stderr, flush=True)
@@ -159,7 +159,7 @@ if DIRECTORY is None:
 
 @contextlib.contextmanager
 def claimed(name: str) -> Iterator[None]:
-    """Meanwhile no other process compiles what has this name: it waits, and then finds it kept."""
+    """Within this block no other process compiles what has this name: it waits, and then finds it stored."""
     with contextlib.ExitStack() as stack:
         if DIRECTORY is not None:
             with contextlib.suppress(OSError):

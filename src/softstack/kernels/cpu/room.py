@@ -1,4 +1,4 @@
-"""What compiled code works in beside what it takes and gives: it makes no arrays of its own."""
+"""Working arrays for compiled code, which makes none of its own."""
 
 import math
 from collections.abc import Sequence
@@ -86,8 +86,8 @@ def for_backward(options: Options, sizes: Sizes, real: Any) -> BackwardRoom:
 
 
 def memory_rows(options: Options, sizes: Sizes) -> tuple[int, int, int, int]:
-    """How many rows a memory has that is worked by rows, one whose cells stand for depths, a deque, and of
-    those whose cells stand for depths a multipop stack."""
+    """How many rows each kind of memory needs, 0 for all but the network's own: one worked by rows, one whose
+    cells stand for depths, a deque, and a multipop stack, whose cells stand for depths too."""
     N, path, D = sizes.N, paths(options, sizes.N), sizes.N * (sizes.m + 1)
     return N if path.rows else 0, D if path.depths else 0, N if path.ends else 0, D if path.pops else 0
 

@@ -45,7 +45,7 @@ def by_step(change: Callable[[State, int], State]) -> Edit:
 
 
 def nearest_alone(memory: Memory) -> Edit | None:
-    """Hides all that the next read does not see; None for a memory that does not say what that is."""
+    """Hides all that the next read does not see; None for a memory without `nearest`."""
     nearest = getattr(memory, "nearest", None)
     if nearest is None:
         return None

@@ -43,7 +43,7 @@ def like_training(name: str, rng: np.random.Generator, n: int) -> list[Example]:
 
 
 def outside(task: str, rng: np.random.Generator, strings: Sequence[Example]) -> list[Example]:
-    """Beginnings of strings with any symbols after them: there a network should be stuck, and stay so."""
+    """Beginnings of strings with any symbols after them: there a network should get stuck, and stay stuck."""
     letters = tasks.find(task).inputs
     wild = []
     for example in strings:

@@ -39,9 +39,8 @@ def meta(
     began: float,
     former: Line,
 ) -> Line:
-    """Of a report on the trials under `root`: the commits and devices at which they were trained, of which
-    there is one unless something changed in between; and what the call that began then did. A call that
-    trained nothing leaves what the `former` report of the same trials, if any, says of their cost."""
+    """Where the trials under `root` come from, their commits and devices, and what training them
+    cost in a call that began at `began`. If it trained none, the cost in a `former` report of them stays."""
     paths = [store.place(root, condition, seed) for condition in conditions for seed in seeds]
     sources = [json.loads((path / "provenance.json").read_text()) for path in paths]
     origin = {

@@ -1,4 +1,4 @@
-"""What the files of a run directory hold, each checked: somebody else may have written them."""
+"""What the files of a run directory hold, each checked: they may come from anywhere."""
 
 import contextlib
 import hashlib

@@ -110,7 +110,7 @@ def _regular(path: str, flags: int) -> int:
 
 @contextlib.contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Wait until nobody else holds the lock of this file, and hold it."""
+    """Wait until no other process holds the lock of this file, and hold it."""
     with open(path, "ab", opener=_regular) as file:
         while not lock(file.fileno()):
             time.sleep(0.01)
@@ -179,7 +179,7 @@ def _lock_soon(handle: int, byte: int, patience: float = 1.0) -> bool:
 
 
 def is_claimed(root: Path, name: str) -> bool:
-    """Whether work of this name is in anyone's hands."""
+    """Whether some process has claimed work of this name."""
     try:
         with open(root / LOCKS, "rb", opener=_regular) as file:
             return not lock(file.fileno(), _byte(name), shared=True)

@@ -64,7 +64,7 @@ def places(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def _stamp(path: str) -> str:
-    """Whoever writes to a file changes the time of its last change, whatever else they set back."""
+    """Writing to a file changes the time of its last change, which nothing can set back."""
     parts = []
     for name in store.FILES:
         try:
@@ -124,7 +124,7 @@ def refresh(root: Path, database: sqlite3.Connection) -> None:
 
 
 def connected(place: Path | str) -> sqlite3.Connection:
-    """An index that can be used, empty if it was not there. What is no index of ours is an error."""
+    """An index that can be used, empty if it was not there. A file that is no index is an error."""
     database = sqlite3.connect(place, timeout=30, isolation_level=None)
     try:
         (version,) = database.execute("PRAGMA user_version").fetchone()
@@ -182,7 +182,7 @@ def rebuild(root: Path) -> tuple[int, dict[str, str]]:
 
 
 def _make_anew(root: Path) -> None:
-    """Beside the old one, which it then replaces. Only for who holds the lock."""
+    """Write a new index beside the old one, and replace that. The caller must hold the lock."""
     for path in root.glob(f"{BESIDE}*"):  # by a kill
         shutil.rmtree(path, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=BESIDE, dir=root) as folder:

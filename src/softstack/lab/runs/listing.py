@@ -42,7 +42,7 @@ FORMATS: dict[str, Callable[[Sequence[Row]], bytes]] = {"csv": as_csv, "json": a
 
 
 def told_apart(rows: Sequence[Row]) -> list[str]:
-    """Columns worth a person's while: results, and the fields of a condition that are not always the same."""
+    """Columns that say something: results, and those fields of a condition that are not always the same."""
     always = ["task", "controller", "memory", "seed", "dev", "test", "epochs"]
     varied = [
         name

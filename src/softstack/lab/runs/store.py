@@ -63,7 +63,7 @@ class Run(NamedTuple):
 
 
 def folders(root: Path, condition: Condition) -> list[Path]:
-    """Those that there are of a condition; the one that it would have if there is none."""
+    """The folders of a condition; if it has none, the one that it would get."""
     paths = [root / name for name in condition.names]
     return [path for path in paths if path.is_dir()] or paths[:1]
 
@@ -132,7 +132,7 @@ def _into_place(root: Path, condition: Condition, seed: int, temporary: Path) ->
     except OSError:
         if not path.exists():
             raise
-        if finished(root, condition, seed):  # whoever was first made the same bytes
+        if finished(root, condition, seed):  # another process wrote the same bytes first
             return
         aside = Path(tempfile.mkdtemp(prefix=f".damaged-{path.name}-", dir=path.parent))
         path.rename(aside / path.name)  # what is left of it is kept
@@ -140,7 +140,7 @@ def _into_place(root: Path, condition: Condition, seed: int, temporary: Path) ->
 
 
 def sweep_up(root: Path, conditions: Iterable[Condition]) -> None:
-    """Remove what a kill left half written. Only for who has claimed the conditions."""
+    """Remove what a kill left half written. The caller must have claimed the conditions."""
     for condition in conditions:
         for folder in folders(root, condition):
             for path in folder.glob(".seed-*"):
@@ -187,7 +187,7 @@ def _loss(value: float) -> float | None:
 
 
 def config(condition: Condition, seed: int) -> bytes:
-    """Every field, for whoever reads it; the condition is known by those that differ from their defaults."""
+    """Every field, to be read; the condition is known by those that differ from their defaults."""
     about: dict[str, Any] = {"softstack": softstack.__version__, "numerics": NUMERICS, "seed": seed}
     if condition.task_version > 1:
         about["task_version"] = condition.task_version

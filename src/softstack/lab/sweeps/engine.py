@@ -55,7 +55,7 @@ class Failure(NamedTuple):
 
 
 Progress = Callable[[Unit, int, int], None]  # (unit, epoch, trials still training)
-Say = Callable[[str], None]  # a sentence for whoever waits
+Say = Callable[[str], None]  # shows a sentence to the user
 
 
 def silent(sentence: str) -> None:

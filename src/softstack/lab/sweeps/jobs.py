@@ -79,7 +79,7 @@ def run_sweep(
         store.sweep_up(root, concerned)
         seeds_of = {
             c: missing(root, c, sweep.seeds) for c in concerned
-        }  # who claimed them before may be done
+        }  # another driver may have trained some before this claim
         _tell_of_damage(root, seeds_of, say)
         for condition in concerned:
             copies.keep(root, store.folders(root, condition)[0].name, condition.task)
@@ -197,7 +197,7 @@ def records(root: Path, condition: Condition) -> list[Path]:
 
 
 def _tell_of_damage(root: Path, seeds_of: dict[Condition, tuple[int, ...]], say: Say) -> None:
-    """Trials that are there and cannot be read are made again; whoever asked is told."""
+    """Say which trials cannot be read: they are trained again."""
     for condition, seeds in seeds_of.items():
         for record in records(root, condition):
             record.unlink()

@@ -50,7 +50,7 @@ class Sweep(NamedTuple):
     conditions: tuple[Condition, ...]
     seeds: tuple[int, ...]
     slurm: dict[str, Any] = {}  # noqa: RUF012 (never changed): how to ask SLURM for workers
-    notes: tuple[str, ...] = ()  # what was done with the files of its tasks, for a person
+    notes: tuple[str, ...] = ()  # sentences for the user on the files of its tasks
 
     @property
     def trials(self) -> int:

@@ -1,4 +1,4 @@
-"""How far sweeps are, as anyone can see who sees the run root."""
+"""How far sweeps are, for anyone who can read the run root."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""What is wrong with somebody's task, in a sentence that names the task and the member."""
+"""What is wrong with a user's task, in a sentence that names the task and the member."""
 
 from typing import Any
 

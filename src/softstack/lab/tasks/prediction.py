@@ -21,8 +21,8 @@ from softstack.lab.tasks.page import Page, computed, rules
 
 MARK = "predict "  # what the text of such a task begins with
 PLENTY = 2000  # distinct strings that are enough to train on
-LONG = 50  # symbols of a training string, if nobody asks for more
-LONGER = 6  # how many times as long test strings may be, if nobody asks for more
+LONG = 50  # symbols of a training string, unless more are asked for
+LONGER = 6  # how many times as long test strings may be, unless more is asked for
 FEW = 10_000  # test strings, up to which each of them is as likely as the others
 MOST_TEXT = 32 * 1024  # bytes: the text is a part of every run's configuration
 MOST_LENGTH = 100_000  # symbols of a string

@@ -36,7 +36,7 @@ FIELDS_0_1 = (
 
 # What the values of fields may be, besides their types; other whole numbers are at least 1.
 FROM_ZERO = ("steps", "halvings")
-MOST = {"restarts": 10_000, "steps_per_symbol": 10_000, "num_layers": 10_000}  # others: nobody has the time
+MOST = {"restarts": 10_000, "steps_per_symbol": 10_000, "num_layers": 10_000}  # others: more would never end
 NOT_NEGATIVE = ("learning_rate", "weight_decay", "hidden_noise", "gradient_clip", "weight_width")
 SHARES = ("state_reset", "reset_spread", "final_rate", "halving_share")  # in [0, 1], or inside it
 

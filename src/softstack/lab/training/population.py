@@ -73,7 +73,7 @@ def outputs(
 
 @torch.no_grad()
 def tested(network: Network, parameters: Parameters, x: Tensor, letters: int) -> Tensor:
-    """`outputs` as they are when nothing is trained: a network may do something else while it trains."""
+    """`outputs` in evaluation mode: in training a network may compute something else."""
     training = network.training
     network.eval()
     y = outputs(network, parameters, x, letters)
@@ -219,7 +219,7 @@ class Population:
         return Checkpoint(parameters, first, second, optimiser.steps, order, epochs)
 
     def _go_on_from(self, begun: Sequence[Checkpoint]) -> None:
-        """Those that are still trained do so in step, so they must have done as many epochs."""
+        """Networks train in step, so those that still train must have done as many epochs as each other."""
         steps = {checkpoint.steps for checkpoint in begun if not checkpoint.end}
         if len(steps) != 1 or len(begun) != len(self.members):
             done = sorted({len(checkpoint.epochs) for checkpoint in begun if not checkpoint.end})
