@@ -171,8 +171,8 @@ class Product:
     def _reads(self, node: Node) -> Iterator[Step | Word]:
         for symbol in self.alphabet:
             rules = [
-                machine.enabled(side.state, symbol, side.pile[-1])
-                for side, machine in zip(node[:2], self.machines, strict=True)
+                m.enabled(side.state, symbol, side.pile[-1])
+                for side, m in zip(node[:2], self.machines, strict=True)
             ]
             if rules[0] is None and (self.within_first or rules[1] is None):
                 continue
@@ -180,8 +180,8 @@ class Product:
                 yield (symbol,)
                 continue
             after: Node | None = node
-            for number, rule in enumerate(rules):
-                after = None if after is None or rule is None else _made(after, number, rule)
+            for machine, rule in enumerate(rules):
+                after = None if after is None or rule is None else _made(after, machine, rule)
             yield (symbol,) if after is None else Step(after, symbol)
 
     def _moves_next(self, node: Node) -> int:
@@ -198,12 +198,12 @@ class Product:
 
     def _moved(self, node: Node) -> Step | Word:
         """The next ε-move, or rest where there is none. A machine that rests writes no more."""
-        number = self._moves_next(node)
-        side = (node.first, node.second)[number]
+        machine = self._moves_next(node)
+        side = (node.first, node.second)[machine]
         if side.rests:
             return ()  # it is behind, and stays so
-        rule = self.machines[number].enabled(side.state, "", side.pile[-1])
-        after = _put(node, number, side._replace(rests=True)) if rule is None else _made(node, number, rule)
+        rule = self.machines[machine].enabled(side.state, "", side.pile[-1])
+        after = _put(node, machine, side._replace(rests=True)) if rule is None else _made(node, machine, rule)
         return () if after is None else Step(after)
 
     def _distances(self, start: Node) -> dict[Node, tuple[int, Fact | None]]:
@@ -237,8 +237,8 @@ class Product:
         return tuple(reversed(symbols))
 
 
-def _put(node: Node, number: int, side: Side) -> Node:
-    return node._replace(second=side) if number else node._replace(first=side)
+def _put(node: Node, machine: int, side: Side) -> Node:
+    return node._replace(second=side) if machine else node._replace(first=side)
 
 
 def _with(node: Node, cell: Cell) -> Node:
@@ -249,19 +249,19 @@ def _with(node: Node, cell: Cell) -> Node:
     return node._replace(first=first, second=second)
 
 
-def _made(node: Node, number: int, rule: Rule) -> Node | None:
+def _made(node: Node, machine: int, rule: Rule) -> Node | None:
     """The node after one machine made a move; None where that writes something else than the other did."""
-    side = (node.first, node.second)[number]
+    side = (node.first, node.second)[machine]
     pile = (side.pile[:-1] if rule.pop else side.pile) + rule.push
-    after = _put(node, number, Side(rule.next, pile, False))
+    after = _put(node, machine, Side(rule.next, pile, False))
     if not rule.write:
         return after
-    if not node.unmatched or node.ahead == number:
-        return after._replace(ahead=number, unmatched=node.unmatched + rule.write)
+    if not node.unmatched or node.ahead == machine:
+        return after._replace(ahead=machine, unmatched=node.unmatched + rule.write)
     n = min(len(node.unmatched), len(rule.write))
     if node.unmatched[:n] != rule.write[:n]:
         return None
     if n < len(rule.write):
-        return after._replace(ahead=number, unmatched=rule.write[n:])
+        return after._replace(ahead=machine, unmatched=rule.write[n:])
     rest = node.unmatched[n:]
     return after._replace(ahead=node.ahead if rest else 0, unmatched=rest)

@@ -73,8 +73,8 @@ def load_all(paths: Iterable[Path] = ()) -> None:
     """Those of installed packages, those of the environment, and those at `paths`."""
     for point in sorted(metadata.entry_points(group=GROUP)):
         _install(Source(point.name, point.value, None))
-    own = [Path(path) for path in os.environ.get(VARIABLE, "").split(os.pathsep) if path]
-    for path in [*own, *paths]:
+    from_environment = [Path(path) for path in os.environ.get(VARIABLE, "").split(os.pathsep) if path]
+    for path in [*from_environment, *paths]:
         load(path)
 
 

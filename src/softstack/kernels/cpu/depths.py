@@ -18,7 +18,7 @@ from softstack.kernels.cpu.row import full, load, store, times_plus
 
 @inlined
 def stay(new, count, was, rows, lengths, t, begin):
-    """Sequences that have ended before step t keep the first `held` rows; the others of `count` are 0."""
+    """Sequences that have ended before step t keep the first `rows` rows; the others of `count` are 0."""
     for lane in range(min(LANES, lengths.shape[0] - begin)):
         if t >= lengths[begin + lane]:
             for j in range(count):
@@ -85,7 +85,7 @@ def unmix(was, n, N, t, act, at_v, lengths, begin, gr, g, g_was, out):
 
 @inlined
 def pop(was, cells, rows, w, act, at_v):
-    """What `held` rows are after the pops alone."""
+    """What the first `rows` rows are after the pops alone."""
     for j in range(rows):
         cell = load(act, 1) * load(was, j)
         for k in range(1, min(at_v - 1, (rows - j + w - 1) // w)):

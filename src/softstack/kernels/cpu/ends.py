@@ -1,8 +1,8 @@
 """One step of a deque for LANES sequences at once, and its reverse (`memory/deque.py`).
 
-    held (N, LANES)   strengths, from the bottom to the top
-    V (N m, LANES)    vectors, slot by slot
-    act (A, LANES)    begins with u and d at the top, then u and d at the bottom
+    strengths (N, LANES)   from the bottom to the top
+    V (N m, LANES)         vectors, slot by slot
+    act (A, LANES)         begins with u and d at the top, then u and d at the bottom
 
 A deque that begins with n cells grows from the middle outwards: before step t it has the slots from T - t to
 T + n + t - 1, and the step fills those on either side. So nothing is ever moved. The steps after the end of a

@@ -3,8 +3,8 @@
 Here a step meets every cell, empty or not, as the equations of `memory.py` read. That is quadratic in T, but
 without a branch: for the paper's lengths it takes an eighth of the time of LANES chains (`cpu/memory.py`).
 
-    held (rows, LANES)   the strengths after every step: a row for each of the n + t cells before step t
-    V (N m, LANES)       vectors, slot by slot
+    strengths (rows, LANES)   those after every step: a row for each of the n + t cells before step t
+    V (N m, LANES)            vectors, slot by slot
 """
 
 from softstack.kernels.cpu.compiling import inlined

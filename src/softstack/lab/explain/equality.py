@@ -43,8 +43,8 @@ def network_party(network: Network, condition: Condition, seed: int) -> Party:
 def equal(first: Party, second: Party, *, within_first: bool = False) -> Comparison:
     """One of three answers. Two networks are equal if the machines that explain them are."""
     if first.machine is None or second.machine is None:
-        name = "the first" if first.machine is None else "the second"
-        return Comparison("undecided", None, None, f"no machine explains {name}")
+        party = "the first" if first.machine is None else "the second"
+        return Comparison("undecided", None, None, f"no machine explains {party}")
     machines = [first.machine, second.machine]
     networks = first.network is not None or second.network is not None
     if networks:  # what they accept is heard only where they write it

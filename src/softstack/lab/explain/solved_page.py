@@ -25,12 +25,12 @@ COLUMNS = ("test: about twice as long", "this recipe: longer still")
 def groups(rows: Sequence[Line]) -> list[dots.Group]:
     """The networks by the paper's experiments, as they are drawn."""
     networks = report.networks(rows).items()
-    drawings = []
+    sections = []
     for title, tasks in EXPERIMENTS.items():
         entries = [_entry(key, kinds) for key, kinds in networks if key.task in tasks]
         if entries:
-            drawings.append(dots.Group(title, "", COLUMNS, entries))
-    return drawings
+            sections.append(dots.Group(title, "", COLUMNS, entries))
+    return sections
 
 
 def _entry(key: Key, kinds: dict[str, Line]) -> dots.Entry:

@@ -76,17 +76,17 @@ def verdict(count: int, of: int, what: str) -> tuple[str, str]:
     return "right" if count == of else "" if count else "wrong", f"{count} of {of} {what}"
 
 
-def groups(drawings: Sequence[Group]) -> str:
+def groups(sections: Sequence[Group]) -> str:
     """All of them as HTML, on axes with one beginning."""
     least = beginning(
         value
-        for group in drawings
+        for group in sections
         for entry in group.entries
         for lanes in entry.columns
         for lane in lanes
         for value in (*(t.value for t in lane.trials), *(r.low for r in lane.ranges))
     )
-    return "\n".join(_group(group, least) for group in drawings)
+    return "\n".join(_group(group, least) for group in sections)
 
 
 def beginning(values: Iterable[float]) -> float:

@@ -86,8 +86,8 @@ def _layers(run: store.Run, note: str, first: Sequence[str]) -> list[dict[str, A
     for layer, (entry, runs) in enumerate(zip(data, records, strict=True), 1):
         entry.update(note=recording.note(reason), runs=list(runs))
         if count > 1:
-            title = f"Layer {layer} of {count}"
-            entry.update({name: f"{title}: {entry[name]}" for name in ("title", "label", "short")})
+            prefix = f"Layer {layer} of {count}"
+            entry.update({name: f"{prefix}: {entry[name]}" for name in ("title", "label", "short")})
     return data
 
 

@@ -37,17 +37,17 @@ def page(rows: Sequence[Row], meta: Row, notes: str = "") -> str:
 
 def groups(rows: Sequence[Row]) -> list[dots.Group]:
     """The tasks, and in each the best cell of every memory as it is drawn."""
-    drawings = []
+    sections = []
     for task in suite.values(rows, "task"):
         tops = [top for memory in suite.values(rows, "memory") if (top := suite.best(rows, task, memory))]
         if tops:
             measure = MEASURES[tops[0]["measure"]].capitalize()
             solved = f"solved: {SOLVED:.1%} on strings {LENGTHS[2]}"
             text = f"{measure}; {solved}. A name leads to the cells behind it."
-            drawings.append(
+            sections.append(
                 dots.Group(names.task(task), text, list(LENGTHS.values()), list(map(_entry, tops)))
             )
-    return drawings
+    return sections
 
 
 def _entry(row: Row) -> dots.Entry:

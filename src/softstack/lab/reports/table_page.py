@@ -18,12 +18,12 @@ COLUMNS = ("dev: as long as in training", "test: about twice as long")
 
 def groups(rows: Sequence[Row], *, links: bool) -> list[dots.Group]:
     """The rows by experiment, as they are drawn."""
-    drawings = []
+    sections = []
     for title, tasks in EXPERIMENTS.items():
         entries = [entry for row in rows if row["task"] in tasks for entry in _entries(row, links)]
         if entries:
-            drawings.append(dots.Group(title, "", COLUMNS, entries))
-    return drawings
+            sections.append(dots.Group(title, "", COLUMNS, entries))
+    return sections
 
 
 def _entries(row: Row, links: bool) -> list[dots.Entry]:

@@ -39,8 +39,8 @@ def meta(
     began: float,
     former: Line,
 ) -> Line:
-    """Where the trials under `root` come from, their commits and devices, and what training them
-    cost in a call that began at `began`. If it trained none, the cost in a `former` report of them stays."""
+    """Where the trials under `root` come from, their commits and devices, and what training them cost in
+    a call that began at `began`. If it trained none, the cost in a `former` report of them stays."""
     paths = [store.place(root, condition, seed) for condition in conditions for seed in seeds]
     sources = [json.loads((path / "provenance.json").read_text()) for path in paths]
     origin = {

@@ -64,7 +64,7 @@ def places(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def _stamp(path: str) -> str:
-    """Writing to a file changes the time of its last change, which nothing can set back."""
+    """Writing to a file changes the time of its last change, even where its other times are set back."""
     parts = []
     for name in store.FILES:
         try:
@@ -183,7 +183,7 @@ def rebuild(root: Path) -> tuple[int, dict[str, str]]:
 
 def _make_anew(root: Path) -> None:
     """Write a new index beside the old one, and replace that. The caller must hold the lock."""
-    for path in root.glob(f"{BESIDE}*"):  # by a kill
+    for path in root.glob(f"{BESIDE}*"):  # left by a kill
         shutil.rmtree(path, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=BESIDE, dir=root) as folder:
         fresh = Path(folder) / FILE

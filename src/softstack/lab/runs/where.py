@@ -53,9 +53,9 @@ def parse(text: str, columns: Mapping[str, type]) -> str:
             kind = "truth" if name in ("true", "false") else kind
             if not column and kind == "word":
                 raise unknown("column in --where,", piece, columns)
-            right_kind = KINDS[columns[column]] if column else ""
-            if kind != right_kind:
-                expected = SHOWN.get(right_kind, "the name of a column")
+            column_kind = KINDS[columns[column]] if column else ""
+            if kind != column_kind:
+                expected = SHOWN.get(column_kind, "the name of a column")
                 raise BadInput(f"--where has {piece} at character {start + 1} where {expected} should be")
             sql.append(_literal(kind, piece))
     at += len(text[at:]) - len(text[at:].lstrip())

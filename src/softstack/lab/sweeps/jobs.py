@@ -77,9 +77,8 @@ def run_sweep(
     root.mkdir(parents=True, exist_ok=True)
     with disk.claimed(root, [*(c.name for c in concerned), f"{PLANS}/{plan_name(sweep)}"]):
         store.sweep_up(root, concerned)
-        seeds_of = {
-            c: missing(root, c, sweep.seeds) for c in concerned
-        }  # another driver may have trained some before this claim
+        # asked again: another driver may have trained some before this claim
+        seeds_of = {c: missing(root, c, sweep.seeds) for c in concerned}
         _tell_of_damage(root, seeds_of, say)
         for condition in concerned:
             copies.keep(root, store.folders(root, condition)[0].name, condition.task)

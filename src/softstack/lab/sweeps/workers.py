@@ -210,9 +210,9 @@ def slurm_cluster(engine: Engine) -> Iterator[Any]:
     except ImportError:
         raise BadInput(f"--engine slurm needs dask-jobqueue: {install('slurm')}") from None
     options = {**SLURM, **{key: value for key, value in engine.slurm.items() if key != "jobs"}}
-    own = options.get("scheduler_options", {})
-    hidden = {"dashboard": "dashboard_address" in own, "dashboard_address": "127.0.0.1:0"}
-    options["scheduler_options"] = {**hidden, **own}
+    scheduler_options = options.get("scheduler_options", {})
+    hidden = {"dashboard": "dashboard_address" in scheduler_options, "dashboard_address": "127.0.0.1:0"}
+    options["scheduler_options"] = {**hidden, **scheduler_options}
     options["job_script_prologue"] = ["export OMP_NUM_THREADS=1", *options.get("job_script_prologue", [])]
     with tempfile.TemporaryDirectory(prefix=".softstack-slurm-", dir=Path.cwd()) as folder:
         try:

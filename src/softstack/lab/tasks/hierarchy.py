@@ -20,5 +20,5 @@ def longest(split: Split) -> int:
 def lengths(rng: np.random.Generator, n: int, split: Split, shortest: int = 1) -> list[int]:
     """Of n words: uniform."""
     low = TRAINED + 1 if split == "test" else shortest
-    words: list[int] = rng.integers(low, longest(split) + 1, size=n).tolist()
-    return words
+    sizes: list[int] = rng.integers(low, longest(split) + 1, size=n).tolist()
+    return sizes

@@ -55,8 +55,8 @@ def read(source: Any, folder: Path) -> Source | None:
     for key, value in source.items():
         if key not in KEYS[kind]:
             raise unknown(f"key beside {kind},", key, KEYS[kind])
-        right, what = (int, "a whole number") if key in ("depth", "test_depth") else (str, "text")
-        if type(value) is not right or value in ("", 0):
+        form, what = (int, "a whole number") if key in ("depth", "test_depth") else (str, "text")
+        if type(value) is not form or value in ("", 0):
             raise BadInput(f"{key} must be {what}; got {value!r:.80}")
     return _grammar(source, folder) if kind == "grammar" else _data(source, folder)
 

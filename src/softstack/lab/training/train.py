@@ -98,10 +98,10 @@ def train(
         while population.members:
             train_epoch(population, steps)
             done = len(population.histories[0])
-            deaths = population.diverged()
+            pairs = zip(population.histories, population.diverged(), strict=True)
             over_now = [
                 place
-                for place, (history, diverged) in enumerate(zip(population.histories, deaths, strict=True))
+                for place, (history, diverged) in enumerate(pairs)
                 if over(history, condition) or diverged
             ]
             if over_now or done in halvings(condition):
