@@ -19,6 +19,7 @@ IMPORTED = [
     "distributed",
     "softstack.lab.sweeps.engine",
     "softstack.lab.training.native",
+    "softstack.kernels.rnn",
     "softstack.kernels.cpu.rnn",
 ]
 TICK = 0.2  # seconds until Ctrl-C is heard

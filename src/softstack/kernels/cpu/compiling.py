@@ -23,6 +23,7 @@ from typing import IO, Any
 import llvmlite
 import numba
 from numba.core import caching
+from numba.core.registry import cpu_target
 
 HERE = Path(__file__).parent
 SOURCES = [*sorted(HERE.glob("*.py")), HERE.parent / "kinds.py", HERE.parent / "tuples.py"]
@@ -151,6 +152,9 @@ def unkept(reason: str) -> None:
     )
 
 
+# what the first function would wait for; processes that are forked from this one need not do it again
+cpu_target.typing_context.refresh()
+cpu_target.target_context.refresh()
 DIGEST = digest(SOURCES)
 DIRECTORY = directory(parents(), DIGEST)
 if DIRECTORY is None:
