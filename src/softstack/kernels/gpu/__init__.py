@@ -67,7 +67,7 @@ def rnn_forward(options: Options, sizes: Sizes, inputs: Inputs, outputs: Outputs
 
     for name, kind in UNBUFFERED.items():
         if options.memory == kind:
-            raise BadInput(f"the memory {name!r} has no kernel on a GPU: use backend='auto' or 'reference'")
+            raise BadInput(f"there is no kernel for the memory {name!r} on a GPU: use 'auto' or 'reference'")
     rnn.forward(options, sizes, inputs, outputs)
 
 
