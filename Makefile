@@ -3,6 +3,7 @@
 #   make table   the paper's Table 1, reproduced side by side with the paper's own numbers
 #   make check   ruff, mypy and the core of the tests, in about a minute: while you work
 #   make test    ruff, mypy and all tests: before you share it
+#   make gpu     on a machine with a GPU: the tests of all that runs on one
 #   make docs    the documentation, in docs/_build
 PYTHON ?= python3
 VENV := .venv
@@ -12,10 +13,13 @@ BIN := $(VENV)/bin
 CORE := $(addprefix tests/test_, imports.py memory.py networks.py layer.py steps.py \
 	kernels.py::test_scans_on_any_strengths kernels.py::test_a_population_is_one_call \
 	grammar.py transducer.py equivalence.py tasks.py where.py sweeps.py questions.py report.py show.py curves.py)
+# What runs on a GPU too. All other tests are the same on every machine: they do not see it.
+GPU := $(addprefix tests/test_, disturbance.py kernels.py layer.py memory.py memory_kernels.py network_contract.py \
+	networks.py steps.py)
 # Halves of the tests are far apart: two processes seldom compile the same kernel, or train for the same fixture.
 PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 
-.PHONY: view table check test lint core tests coverage docs figures screens results clean
+.PHONY: view table check test gpu lint core tests coverage docs figures screens results clean
 
 view: $(VENV)/.lab
 	$(BIN)/softstack train reversal --controller linear
@@ -44,6 +48,9 @@ core:
 # Three processes for two cores: one of them often waits for a process that it started.
 tests:
 	$(BIN)/pytest -n 3 --dist worksteal
+
+gpu: $(VENV)/.dev
+	$(BIN)/pytest -n 4 --dist worksteal --gpu $(GPU)
 
 # Takes twice as long as the tests alone.
 coverage: $(VENV)/.dev

@@ -26,8 +26,19 @@ torch.set_num_threads(1)
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # what we start shares the cores with tests
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in a background job; what we start inherits it
     signal.signal(signal.SIGINT, signal.default_int_handler)
-if not torch.cuda.is_available():  # the kernels of the GPU are interpreted: slow, but their own code
-    os.environ.setdefault("TRITON_INTERPRET", "1")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--gpu", action="store_true", help="use the GPU of this machine, which is hidden otherwise")
+
+
+def pytest_configure(config):
+    """The same tests on every machine: what is trained on a GPU has other bits, and sweeps are cut up for it.
+    The kernels of the GPU are interpreted then: slow, but their own code."""
+    if config.getoption("gpu"):
+        return
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    os.environ["TRITON_INTERPRET"] = "1"
     with contextlib.suppress(ImportError):  # Triton is not made for every system
         interpreter.quicken()
 
@@ -37,7 +48,7 @@ def pytest_runtest_setup(item):
     if CHROMIUM is None and item.get_closest_marker("chromium"):
         pytest.skip("no Chromium found: `apt-get install chromium` to test the pages in a browser")
     if not torch.cuda.is_available() and item.get_closest_marker("cuda"):
-        pytest.skip("no CUDA device here")
+        pytest.skip("no GPU: `make gpu` where there is one")
 
 
 def pytest_generate_tests(metafunc):
@@ -74,7 +85,9 @@ def processes():
     """Processes that begin with everything imported: they are forked where workers are."""
     from softstack_command import forks
 
-    forks.prepare()
+    with pytest.MonkeyPatch.context() as patch:  # what the tests' own modules import
+        patch.setattr(forks, "IMPORTED", [*forks.IMPORTED, "pytest", "softstack.lab.sweeps.jobs"])
+        forks.prepare()
     return multiprocessing.get_context("forkserver")
 
 

@@ -1,6 +1,5 @@
 """Resets and noise: what they are, by a loop written out; that kernels do the same; and when they happen."""
 
-import os
 import warnings
 
 import pytest
@@ -13,8 +12,6 @@ import softstack as ss
 from softstack.disturbance import Disturbance, draw
 from softstack.errors import BadInput
 
-if not torch.cuda.is_available():
-    os.environ["TRITON_INTERPRET"] = "1"
 GPU = "cuda" if torch.cuda.is_available() else "cpu"
 RECURRENT = ("rnn", "gru", "lstm")
 DOUBLE = {"dtype": torch.float64}

@@ -320,6 +320,7 @@ def test_compiled(generator):
         assert_close(torch.autograd.grad(ours.sum(), x), torch.autograd.grad(theirs.sum(), x))
 
 
+@pytest.mark.skipif(torch.__version__.startswith("2.11."), reason="torch 2.11 exports no two axes made one")
 def test_exported(generator):
     layer = layer_of().eval()
     x = inputs(2, 6, 6, generator=generator)

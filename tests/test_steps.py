@@ -76,7 +76,7 @@ def test_graphed_steps(controller, buffered):
     agree(condition, Graphed, "cuda")
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+@pytest.mark.cuda
 def test_graphed_steps_of_a_memory_without_a_kernel():
     condition = Condition("reversal", "mlp", "stack", **SIZES)
     population, strings = Population(condition, [0, 1], "cuda"), torch.arange(5, device="cuda").repeat(2, 1)
