@@ -29,7 +29,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in a background job;
 
 
 def pytest_addoption(parser):
-    parser.addoption("--gpu", action="store_true", help="use the GPU of this machine, which is hidden otherwise")
+    parser.addoption("--gpu", action="store_true", help="use this machine's GPU, which is hidden otherwise")
 
 
 def pytest_configure(config):

@@ -15,7 +15,7 @@ from softstack import buffered, networks
 from softstack.lab import tasks
 from softstack.lab.explain import solved
 from softstack.lab.explain.diagnosis import accuracy_at
-from softstack.lab.reports import distributions, suite, table_page
+from softstack.lab.reports import distributions, suite
 from softstack.lab.reports import table1 as report
 from softstack.lab.runs import store
 from softstack.lab.sweeps.jobs import train_missing
@@ -84,8 +84,6 @@ def test_published_trials_are_all_there(published):
 def test_published_reports_say_the_same(published):
     meta = json.loads((RESULTS / "meta.json").read_text())
     assert (RESULTS / "table1.md").read_text() == report.markdown(published, meta)
-    page, again = (RESULTS / "table1.html").read_text(), table_page.page(published, meta)
-    assert page.split("</style>")[1] == again.split("</style>")[1]  # looks may change, numbers may not
     assert re.fullmatch(r"[0-9a-f]{12}", meta["commit"]), "the published table was made from uncommitted code"
 
 

@@ -93,7 +93,7 @@ def nests(length: int) -> Iterator[tuple[str, ...]]:
 
 
 def nest(pairs: list[str]) -> tuple[str, ...]:
-    return (*(a for a, _ in pairs), *(b for _, b in reversed(pairs)))
+    return (*(pair[0] for pair in pairs), *(pair[1] for pair in reversed(pairs)))
 
 
 @torch.no_grad()

@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlencode
 
 from PIL import Image
@@ -51,7 +51,7 @@ class Shot(NamedTuple):
     text: str
     fragment: str = ""
     width: int = 1180
-    scheme: str = "light"
+    scheme: Literal["light", "dark"] = "light"
     whole: bool = True  # and not just what is on the screen
     brief: bool = False  # without what is at the end of every page
 
