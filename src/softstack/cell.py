@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map
 
 from softstack import checks
 from softstack.controllers import CONTROLLERS, Heads, Hidden, Linear, require, require_names, reset
@@ -15,7 +14,7 @@ from softstack.memory import MEMORIES, Batch, Memory, Scores, Strength
 from softstack.memory.checking import require as require_memory
 from softstack.memory.protocol import Head, instructions_type, trusting
 from softstack.memory.scan import stepped
-from softstack.memory.states import cut_off, detach, kept, only_where, storable
+from softstack.memory.states import cut_off, detach, kept, leaf_by_leaf, only_where, storable
 
 
 @storable
@@ -140,7 +139,7 @@ class StackCell(nn.Module):
         memory, r = stepped(self.memory, memory, instructions)
         if live is not None:
             h, memory, r = kept(live, (h, memory, r), (state.h, state.memory, state.r))
-            features, actions = tree_map(
+            features, actions = leaf_by_leaf(
                 lambda part: part if part is None else only_where(live, part), (features, actions)
             )
         return actions.y, features, actions, State(h, memory, r)

@@ -4,7 +4,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map
 
 from softstack import checks, kernels
 from softstack.cell import memory_of
@@ -13,7 +12,7 @@ from softstack.memory import Batch, Choice, Memory, MemoryState, Queue, Stack
 from softstack.memory.cells import Cells, cells_of, go_on
 from softstack.memory.protocol import Head, instructions_type
 from softstack.memory.scan import item_scan, scan, stepped
-from softstack.memory.states import only_where, running
+from softstack.memory.states import leaf_by_leaf, only_where, running
 
 
 class StackLayer(nn.Module):
@@ -170,10 +169,10 @@ class StackLayer(nn.Module):
         parts = {name: part.transpose(len(batch), len(batch) + 1) for name, part in self._said(x).items()}
         parts = {name: part.flatten(0, len(batch)) for name, part in parts.items()}  # (B heads, T, ...)
         ends = None if lengths is None else lengths.unsqueeze(-1).expand(*batch, self.heads).reshape(-1)
-        flat = tree_map(lambda part: part.flatten(0, len(batch)), state)
+        flat = leaf_by_leaf(lambda part: part.flatten(0, len(batch)), state)
         r, flat = scan(self.memory, parts, flat, ends)
         r = r.unflatten(0, (*batch, self.heads)).transpose(-2, -3).flatten(-2)
-        return r.to(x.dtype), tree_map(lambda part: part.unflatten(0, (*batch, self.heads)), flat)
+        return r.to(x.dtype), leaf_by_leaf(lambda part: part.unflatten(0, (*batch, self.heads)), flat)
 
     def _said(self, x: Tensor) -> dict[str, Tensor]:
         """What the heads of any memory say of x (..., d_model), by name, (..., heads, ...)."""

@@ -1,12 +1,13 @@
 """States are nested NamedTuples of tensors: functions of all tensors in one."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
-from torch.utils._pytree import _register_namedtuple, tree_map
+from torch.utils._pytree import _register_namedtuple
 
 from softstack import checks
 from softstack.errors import BadInput
@@ -23,12 +24,21 @@ def storable(kind: Kind) -> Kind:
     return kind
 
 
+def leaf_by_leaf(function: Callable[..., Any], state: S, *others: S) -> S:
+    """A function of each tensor of a state, and of what has its place in others. PyTorch's tree_map knows all
+    kinds of containers, and takes longer than a step of a small memory."""
+    if not isinstance(state, tuple):
+        return cast(S, function(state, *others))
+    parts = [leaf_by_leaf(function, *leaves) for leaves in zip(state, *others, strict=True)]
+    return cast(S, type(state)(*parts) if hasattr(state, "_fields") else tuple(parts))
+
+
 def detach(state: S) -> S:
     """The same state without its history: what truncated backpropagation goes on from. States of networks
     have it as a method, too."""
     if not isinstance(state, tuple):
         raise BadInput(f"a state is a tuple of tensors, as networks give it; got {type(state).__name__}")
-    return cast(S, tree_map(Tensor.detach, state))
+    return leaf_by_leaf(Tensor.detach, state)
 
 
 def compact(state: S) -> S:
@@ -53,13 +63,13 @@ def kept(live: Tensor, new: S, old: S) -> S:
 
     A leaf that has grown keeps the old numbers in front, and zeros in the cells that are new.
     """
-    return cast(S, tree_map(lambda a, b: only_where(live, a, _grown(b, a)), new, old))
+    return leaf_by_leaf(lambda a, b: only_where(live, a, _grown(b, a)), new, old)
 
 
 def cut_off(live: Tensor, parts: S) -> S:
     """The same numbers, with no gradient where not live (B,): what a padded step makes of them may be no
     number, and a gradient of 0 that goes through it would be none either."""
-    return cast(S, tree_map(lambda part: only_where(live, part, part.detach()), parts))
+    return leaf_by_leaf(lambda part: only_where(live, part, part.detach()), parts)
 
 
 def _grown(old: Tensor, new: Tensor) -> Tensor:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils._pytree import tree_map
 
 from softstack.cell import Edit, State
 from softstack.lab import tasks
@@ -22,6 +21,7 @@ from softstack.lab.training.conditions import Condition, build
 from softstack.lab.training.population import Population
 from softstack.lab.training.recipes import single
 from softstack.lab.training.train import Step, one_thread, train_epoch
+from softstack.memory.states import leaf_by_leaf
 
 SEEDS = range(3000, 3008)  # no other result uses them
 MOMENTS = (0, 100, 300, 1_000, 3_000, 10_000, 30_000)  # steps of the training
@@ -88,6 +88,6 @@ def _replacement(time: int, what: str) -> Edit:
             return state
         if what == "state":
             return state._replace(h=tuple(map(roll, state.h)))
-        return state._replace(memory=tree_map(roll, state.memory), r=roll(state.r))
+        return state._replace(memory=leaf_by_leaf(roll, state.memory), r=roll(state.r))
 
     return by_step(change)

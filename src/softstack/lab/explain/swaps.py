@@ -23,7 +23,6 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
-from torch.utils._pytree import tree_map
 
 from softstack.buffered import BufferedStackRNN
 from softstack.cell import Actions, Edit, State
@@ -43,6 +42,7 @@ from softstack.lab.explain.probes import probes
 from softstack.lab.tasks.data import Example
 from softstack.lab.training.conditions import Condition
 from softstack.memory import Memory, MemoryState, NoMemory, Queue, Stack
+from softstack.memory.states import leaf_by_leaf
 from softstack.trace import over_time
 
 MATTERS = 0.04  # share of the answers after grafts: if so many change, what was swapped matters
@@ -191,7 +191,7 @@ def _swapped(grafts: Sequence[Graft], past: Past) -> Change:
             part[places] = past_part[donors]
             return part
 
-        memory, r = tree_map(swap, (state.memory, state.r), (past_state.memory, past_state.r))
+        memory, r = leaf_by_leaf(swap, (state.memory, state.r), (past_state.memory, past_state.r))
         return state._replace(memory=memory, r=r)
 
     return change
