@@ -13,7 +13,7 @@ BIN := $(VENV)/bin
 CORE := $(addprefix tests/test_, imports.py memory.py networks.py layer.py steps.py \
 	kernels.py::test_scans_on_any_strengths kernels.py::test_a_population_is_one_call \
 	grammar.py transducer.py equivalence.py tasks.py where.py sweeps.py questions.py report.py show.py curves.py)
-# What runs on a GPU too. All other tests are the same on every machine: they do not see it.
+# What runs on a GPU too. Without --gpu no test sees one, so that all are the same on every machine.
 GPU := $(addprefix tests/test_, disturbance.py kernels.py layer.py memory.py memory_kernels.py network_contract.py \
 	networks.py steps.py)
 # Halves of the tests are far apart: two processes seldom compile the same kernel, or train for the same fixture.
