@@ -80,7 +80,7 @@ def test_accept_in_a_machine_that_writes_is_warned_of(softstack):
     sizes = ["--train-size", "20", "--test-size", "5", "--max-epochs", "1"]
     for command in (["compile", "both.pdt"], ["train", "both.pdt", *sizes]):
         code, _, err = softstack(*command)
-        assert code == 0 and "accepts in q only, and a network says nothing of that" in err
+        assert code == 0 and "accepts in q only, which a network cannot show" in err
 
 
 def test_a_recogniser_has_no_rules_that_its_verdicts_make_useless():

@@ -123,7 +123,7 @@ def test_a_recogniser_is_compiled_and_read_off(softstack, tmp_path):
 def test_what_a_network_cannot_say_is_warned_of():
     machine = Transducer.parse("start q\naccept r\nq -> r   a : x\nr -> q   a : y")
     [warning] = compiled(machine).warnings
-    assert warning == "it accepts in r only, and a network says nothing of that: write what tells it"
+    assert warning == "it accepts in r only, which a network cannot show: let it write that"
 
 
 # --- units --------------------------------------------------------------------------------------------------

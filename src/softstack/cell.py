@@ -39,7 +39,7 @@ class Actions(NamedTuple):
 
 
 class Edit(NamedTuple):
-    """Changes made in each step: of the state that it starts from, and of what the controller does."""
+    """Changes made in each step: to the state that it starts from, and to what the controller does."""
 
     state: Callable[[State], State] = lambda state: state
     actions: Callable[[Actions], Actions] = lambda actions: actions

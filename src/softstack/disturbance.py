@@ -30,7 +30,7 @@ class Disturbance(NamedTuple):
     noise: Tensor  # (B, T, hidden)
 
     def at(self, t: int) -> "Disturbance":
-        """Of one step: keep (B,) and noise (B, hidden)."""
+        """The disturbance of one step: keep (B,) and noise (B, hidden)."""
         return Disturbance(self.keep[..., t], self.noise.select(self.keep.ndim - 1, t))
 
     def kept(self, h: Hidden) -> Hidden:

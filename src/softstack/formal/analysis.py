@@ -146,7 +146,7 @@ def problems(machine: Transducer) -> list[str]:
     notes = [f"state {q} cannot be reached from the start" for q in machine.states if q not in states]
     if machine.accepting != machine.states:
         names = ", ".join(machine.accepting) or "no state"
-        notes.append(f"it accepts in {names} only, and a network says nothing of that: write what tells it")
+        notes.append(f"it accepts in {names} only, which a network cannot show: let it write that")
     pushed = {symbol for rule in machine.rules for symbol in new_symbols(rule)} | {BOTTOM}
     for rule in machine.rules:
         if rule.state not in states:

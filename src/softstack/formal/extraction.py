@@ -53,7 +53,7 @@ class Row(NamedTuple):
 
     act: Act
     write: str  # where it gives
-    asked: bool  # whether `write` was ever scored
+    scored: bool  # whether `write` was ever scored
     next: int
 
 
@@ -136,7 +136,7 @@ def blanked(table: Table, blank: str) -> Table:
     """The table that says `blank`, where one is given, at every key that was never scored."""
     if not blank:
         return table
-    return {k: r if r.asked or not r.act.give else r._replace(write=blank) for k, r in table.items()}
+    return {k: r if r.scored or not r.act.give else r._replace(write=blank) for k, r in table.items()}
 
 
 def _quiet(state: int, rows: Rows, dead: set[int]) -> dict[Symbols, Row]:
@@ -147,7 +147,7 @@ def _quiet(state: int, rows: Rows, dead: set[int]) -> dict[Symbols, Row]:
         own = [row for (_, t), row in rows.items() if t == top]
         moves = [row for row in own if not (_still(row) and row.next in {state, *dead})]
         if moves and not any(row.act.take for row in own):
-            moves = [row for row in moves if row.asked] or moves
+            moves = [row for row in moves if row.scored] or moves
             most = Counter((row.act, row.write, row.next) for row in moves).most_common(1)[0][0]
             by_top[top] = next(row for row in moves if (row.act, row.write, row.next) == most)
     return by_top

@@ -43,7 +43,7 @@ def _root(parent: Mapping[int, int], state: int) -> int:
 
 
 def _compatible(a: Row, b: Row) -> bool:
-    return a.act == b.act and (a.write == b.write or not (a.asked and b.asked))
+    return a.act == b.act and (a.write == b.write or not (a.scored and b.scored))
 
 
 def _shared(a: Rows, b: Rows) -> int:
@@ -75,7 +75,7 @@ def _join(rows: dict[int, Rows], parent: dict[int, int], a: int, b: int) -> bool
                 for step in reversed(undo):
                     step()
                 return False
-            if row.asked and not first.asked:
+            if row.scored and not first.scored:
                 undo.append(partial(rows[a].__setitem__, key, first))
                 rows[a][key] = row._replace(next=first.next)
             pairs.append((first.next, row.next))

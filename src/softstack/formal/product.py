@@ -163,7 +163,15 @@ class Product:
             self.failed = f"one writes {AHEAD:,} symbols before the other writes any"
         elif not node.rests:
             yield self._moved(node)
-        elif len({side.state in m.accepting for side, m in zip(node[:2], self.machines, strict=True)}) > 1:
+        elif (
+            len(
+                {
+                    side.state in machine.accepting
+                    for side, machine in zip(node[:2], self.machines, strict=True)
+                }
+            )
+            > 1
+        ):
             yield ()
         else:
             yield from self._reads(node)
@@ -171,8 +179,8 @@ class Product:
     def _reads(self, node: Node) -> Iterator[Step | Word]:
         for symbol in self.alphabet:
             rules = [
-                m.enabled(side.state, symbol, side.pile[-1])
-                for side, m in zip(node[:2], self.machines, strict=True)
+                machine.enabled(side.state, symbol, side.pile[-1])
+                for side, machine in zip(node[:2], self.machines, strict=True)
             ]
             if rules[0] is None and (self.within_first or rules[1] is None):
                 continue
@@ -180,8 +188,8 @@ class Product:
                 yield (symbol,)
                 continue
             after: Node | None = node
-            for machine, rule in enumerate(rules):
-                after = None if after is None or rule is None else _made(after, machine, rule)
+            for index, rule in enumerate(rules):
+                after = None if after is None or rule is None else _made(after, index, rule)
             yield (symbol,) if after is None else Step(after, symbol)
 
     def _moves_next(self, node: Node) -> int:
@@ -198,12 +206,12 @@ class Product:
 
     def _moved(self, node: Node) -> Step | Word:
         """The next ε-move, or rest where there is none. A machine that rests writes no more."""
-        machine = self._moves_next(node)
-        side = (node.first, node.second)[machine]
+        index = self._moves_next(node)
+        side = (node.first, node.second)[index]
         if side.rests:
             return ()  # it is behind, and stays so
-        rule = self.machines[machine].enabled(side.state, "", side.pile[-1])
-        after = _put(node, machine, side._replace(rests=True)) if rule is None else _made(node, machine, rule)
+        rule = self.machines[index].enabled(side.state, "", side.pile[-1])
+        after = _put(node, index, side._replace(rests=True)) if rule is None else _made(node, index, rule)
         return () if after is None else Step(after)
 
     def _distances(self, start: Node) -> dict[Node, tuple[int, Fact | None]]:
@@ -237,8 +245,8 @@ class Product:
         return tuple(reversed(symbols))
 
 
-def _put(node: Node, machine: int, side: Side) -> Node:
-    return node._replace(second=side) if machine else node._replace(first=side)
+def _put(node: Node, index: int, side: Side) -> Node:
+    return node._replace(second=side) if index else node._replace(first=side)
 
 
 def _with(node: Node, cell: Cell) -> Node:
@@ -249,19 +257,19 @@ def _with(node: Node, cell: Cell) -> Node:
     return node._replace(first=first, second=second)
 
 
-def _made(node: Node, machine: int, rule: Rule) -> Node | None:
+def _made(node: Node, index: int, rule: Rule) -> Node | None:
     """The node after one machine made a move; None where that writes something else than the other did."""
-    side = (node.first, node.second)[machine]
+    side = (node.first, node.second)[index]
     pile = (side.pile[:-1] if rule.pop else side.pile) + rule.push
-    after = _put(node, machine, Side(rule.next, pile, False))
+    after = _put(node, index, Side(rule.next, pile, False))
     if not rule.write:
         return after
-    if not node.unmatched or node.ahead == machine:
-        return after._replace(ahead=machine, unmatched=node.unmatched + rule.write)
+    if not node.unmatched or node.ahead == index:
+        return after._replace(ahead=index, unmatched=node.unmatched + rule.write)
     n = min(len(node.unmatched), len(rule.write))
     if node.unmatched[:n] != rule.write[:n]:
         return None
     if n < len(rule.write):
-        return after._replace(ahead=machine, unmatched=rule.write[n:])
+        return after._replace(ahead=index, unmatched=rule.write[n:])
     rest = node.unmatched[n:]
     return after._replace(ahead=node.ahead if rest else 0, unmatched=rest)

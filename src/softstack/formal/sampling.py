@@ -102,8 +102,8 @@ def sample_strings(grammar: Grammar, rng: np.random.Generator, n: int, depth: in
     if listing := tables.listing(0, depth):
         strings, _ = listing
         return [_decoded(grammar, strings[randbelow(rng, len(strings))]) for _ in range(_whole("n", n))]
-    kept = _thinned(rng, _whole("n", n), draw, lambda w: tables.derivations(w, depth))
-    return [_decoded(grammar, w) for w in kept]
+    strings = _thinned(rng, _whole("n", n), draw, lambda w: tables.derivations(w, depth))
+    return [_decoded(grammar, w) for w in strings]
 
 
 def sample_of_length(
@@ -119,8 +119,8 @@ def sample_of_length(
 
     if not distinct:
         return [_decoded(grammar, draw()) for _ in range(_whole("n", n))]
-    kept = _thinned(rng, _whole("n", n), draw, lambda w: _tables(grammar).derivations(w, None))
-    return [_decoded(grammar, w) for w in kept]
+    strings = _thinned(rng, _whole("n", n), draw, lambda w: _tables(grammar).derivations(w, None))
+    return [_decoded(grammar, w) for w in strings]
 
 
 def randbelow(rng: np.random.Generator, n: int) -> int:

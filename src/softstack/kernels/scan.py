@@ -184,13 +184,13 @@ def scan(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """r (B, T, m), and the final V (B, N, m) and s (B, N); the batch axis may be missing. `checked` where
     `checks_strengths`: strengths that are negative or not finite are an error."""
-    vectors, strengths = v.dtype, u.dtype
+    v_dtype, u_dtype = v.dtype, u.dtype
     tensors = [v, u, d] if V0 is None or s0 is None else [v, u, d, V0, s0]
     refuse_tangents(tensors)
     batched = v.ndim == 3
     if not batched:
         tensors = [x.unsqueeze(0) for x in tensors]
-    if vectors in HALVES:  # a GPU takes vectors as they are and computes in float32 all the same
+    if v_dtype in HALVES:  # a GPU takes vectors as they are and computes in float32 all the same
         as_they_are = (0, 3) if v.is_cuda else ()
         tensors = [x if k in as_they_are else x.float() for k, x in enumerate(tensors)]
     v, u, d, *state = tensors
@@ -205,6 +205,6 @@ def scan(
         r, V, s = Direct.apply(v, u, d, V0, s0, lengths, lifo, backend, checked)  # type: ignore[no-untyped-call]  # torch's apply
     else:
         r, V, s, *_ = Scan.apply(v, u, d, V0, s0, lengths, lifo, backend)  # type: ignore[no-untyped-call]  # torch's apply
-    if vectors in HALVES:
-        r, V, s = r.to(vectors), V.to(vectors), s.to(strengths)
+    if v_dtype in HALVES:
+        r, V, s = r.to(v_dtype), V.to(v_dtype), s.to(u_dtype)
     return (r, V, s) if batched else (r.squeeze(0), V.squeeze(0), s.squeeze(0))

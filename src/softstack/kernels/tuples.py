@@ -131,7 +131,7 @@ class Steps(NamedTuple):
     V: Tensor  # (B, N, m) what it holds, and in the last T slots what is pushed
     u: Tensor  # (B, T)
     d: Tensor  # (B, T)
-    s0: Tensor | None  # (B, n); on a GPU None where there was nothing
+    s0: Tensor | None  # (B, n); on a GPU None where there was no state
     lengths: Tensor | None  # (B,); on a GPU None where no sequence is padded
 
 

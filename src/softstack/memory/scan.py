@@ -106,9 +106,11 @@ def scan(
     sequence = instructions_type(tuple(heads))(*(parts[name] for name in heads))
     reads = []
     for t in range(T):
-        step = type(sequence)(*(part.select(axis, t) for part in sequence))
-        old, step = (state, step) if live is None else cut_off(live[..., t], (state, step))
-        new, r = stepped(memory, old, step)
+        instructions = type(sequence)(*(part.select(axis, t) for part in sequence))
+        old = state
+        if live is not None:
+            old, instructions = cut_off(live[..., t], (state, instructions))
+        new, r = stepped(memory, old, instructions)
         state = new if live is None else kept(live[..., t], new, state)
         reads.append(r if live is None else only_where(live[..., t], r))
     return (torch.stack(reads, axis) if reads else like.new_zeros(*batch, 0, memory.width)), state

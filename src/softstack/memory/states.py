@@ -1,4 +1,4 @@
-"""States are nested NamedTuples of tensors: functions of all tensors in one."""
+"""Functions of every tensor in a state. States are nested NamedTuples of tensors."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -25,8 +25,8 @@ def storable(kind: Kind) -> Kind:
 
 
 def leaf_by_leaf(function: Callable[..., Any], state: S, *others: S) -> S:
-    """A function of each tensor of a state, and of what has its place in others. PyTorch's tree_map knows all
-    kinds of containers, and takes longer than a step of a small memory."""
+    """A function applied to each tensor of a state, with those in the same place of other states. PyTorch's
+    tree_map does it for all kinds of containers, and takes longer than a step of a small memory."""
     if not isinstance(state, tuple):
         return cast(S, function(state, *others))
     parts = [leaf_by_leaf(function, *leaves) for leaves in zip(state, *others, strict=True)]

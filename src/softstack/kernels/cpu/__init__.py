@@ -60,7 +60,7 @@ def slice_of(part: Any, sequences: slice) -> Any:
 
 
 def log_parts(B: int, N: int, T: int, real: torch.dtype) -> list[tuple[tuple[int, ...], torch.dtype]]:
-    """Those of a `Log`."""
+    """The shapes and dtypes of a `Log`."""
     return [((B, N), torch.int32), ((B, N), real), ((B, T + 1), torch.int32), ((B, T + 1), real)]
 
 

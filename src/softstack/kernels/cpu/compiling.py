@@ -37,7 +37,7 @@ if numba.config.DISABLE_JIT:
 
 
 def digest(sources: Iterable[Path]) -> str:
-    """Of everything that machine code depends on and numba does not look at."""
+    """A digest of everything that machine code depends on and numba does not look at."""
     text = hashlib.sha256(f"{numba.__version__} {llvmlite.__version__}".encode())
     for source in sources:
         text.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
@@ -142,7 +142,7 @@ def announce() -> None:
         print(f"softstack: compiling kernels, about {SECONDS} seconds{once}", file=sys.stderr, flush=True)
 
 
-@cache
+@cache  # once for each reason
 def unkept(reason: str) -> None:
     warnings.warn(
         f"softstack compiles its kernels anew in every process, about {SECONDS} seconds: {reason}; "

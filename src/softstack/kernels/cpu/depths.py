@@ -17,12 +17,12 @@ from softstack.kernels.cpu.row import full, load, store, times_plus
 
 
 @inlined
-def stay(new, count, was, rows, lengths, t, begin):
-    """Sequences that have ended before step t keep the first `rows` rows; the others of `count` are 0."""
+def stay(new, count, was, count_was, lengths, t, begin):
+    """Sequences that have ended before step t keep their first `count_was` rows; the rest of `count` is 0."""
     for lane in range(min(LANES, lengths.shape[0] - begin)):
         if t >= lengths[begin + lane]:
             for j in range(count):
-                new[j, lane] = was[j, lane] if j < rows else 0
+                new[j, lane] = was[j, lane] if j < count_was else 0
 
 
 @inlined
@@ -30,7 +30,7 @@ def mix(was, new, n, N, t, act, at_v, m, lengths, begin):
     """Step t of a stack that began with n cells and may have N: from the cells before it those after it. From
     its length on a sequence keeps what it has. What is read is the first cell."""
     w, noop = m + 1, at_v == 3
-    rows, count = min(n + t, N) * w, min(n + t + 1, N) * w
+    count_was, count = min(n + t, N) * w, min(n + t + 1, N) * w
     push, pop = load(act, 0), load(act, 1)
     for j in range(count):
         cell = push  # of what is pushed, all is there
@@ -38,12 +38,12 @@ def mix(was, new, n, N, t, act, at_v, m, lengths, begin):
             cell = push * load(act, at_v + j)
         elif j > m:
             cell = push * load(was, j - w)
-        if j + w < rows:
+        if j + w < count_was:
             cell = times_plus(pop, load(was, j + w), cell)
-        if noop and j < rows:
+        if noop and j < count_was:
             cell = times_plus(load(act, 2), load(was, j), cell)
         store(new, j, cell)
-    stay(new, count, was, rows, lengths, t, begin)
+    stay(new, count, was, count_was, lengths, t, begin)
 
 
 @inlined
@@ -52,7 +52,7 @@ def unmix(was, n, N, t, act, at_v, lengths, begin, gr, g, g_was, out):
     it, and into `out` those of the probabilities and of v."""
     m, noop = gr.shape[0], at_v == 3
     w = m + 1
-    rows, count = min(n + t, N) * w, min(n + t + 1, N) * w
+    count_was, count = min(n + t, N) * w, min(n + t + 1, N) * w
     push, pop, zero = load(act, 0), load(act, 1), full(act, 0.0)
     for k in range(m):
         store(g, k, load(g, k) + load(gr, k))
@@ -63,11 +63,11 @@ def unmix(was, n, N, t, act, at_v, lengths, begin, gr, g, g_was, out):
             of_push = times_plus(load(act, at_v + j), load(g, j), of_push)
         elif j > m:
             of_push = times_plus(load(was, j - w), load(g, j), of_push)
-        if j + w < rows:
+        if j + w < count_was:
             of_pop = times_plus(load(was, j + w), load(g, j), of_pop)
-        if noop and j < rows:
+        if noop and j < count_was:
             of_noop = times_plus(load(was, j), load(g, j), of_noop)
-    for j in range(rows):
+    for j in range(count_was):
         cell = zero
         if j + w < count:
             cell = push * load(g, j + w)
@@ -80,15 +80,15 @@ def unmix(was, n, N, t, act, at_v, lengths, begin, gr, g, g_was, out):
     store(out, 1, of_pop)
     if noop:
         store(out, 2, of_noop)
-    stay(g_was, rows, g, rows, lengths, t, begin)
+    stay(g_was, count_was, g, count_was, lengths, t, begin)
 
 
 @inlined
-def pop(was, cells, rows, w, act, at_v):
-    """What the first `rows` rows are after the pops alone."""
-    for j in range(rows):
+def pop(was, cells, count, w, act, at_v):
+    """What the first `count` rows are after the pops alone."""
+    for j in range(count):
         cell = load(act, 1) * load(was, j)
-        for k in range(1, min(at_v - 1, (rows - j + w - 1) // w)):
+        for k in range(1, min(at_v - 1, (count - j + w - 1) // w)):
             cell = times_plus(load(act, 1 + k), load(was, j + k * w), cell)
         store(cells, j, cell)
 
@@ -97,19 +97,19 @@ def pop(was, cells, rows, w, act, at_v):
 def pop_and_push(was, middle, new, n, t, act, at_v, m, lengths, begin):
     """As `mix`, of a multipop stack; `middle` gets the cells between the pops and the push."""
     w = m + 1
-    rows = (n + t) * w
+    count_was = (n + t) * w
     push, left = load(act, 0), full(act, 1.0) - load(act, 0)
-    pop(was, middle, rows, w, act, at_v)
-    for j in range(rows + w):
+    pop(was, middle, count_was, w, act, at_v)
+    for j in range(count_was + w):
         cell = push
         if j < m:
             cell = push * load(act, at_v + j)
         elif j > m:
             cell = push * load(middle, j - w)
-        if j < rows:
+        if j < count_was:
             cell = times_plus(left, load(middle, j), cell)
         store(new, j, cell)
-    stay(new, rows + w, was, rows, lengths, t, begin)
+    stay(new, count_was + w, was, count_was, lengths, t, begin)
 
 
 @inlined
@@ -117,34 +117,34 @@ def unpop_and_unpush(was, middle, n, t, act, at_v, lengths, begin, gr, g, g_was,
     """As `unmix`, of a multipop stack; `middle` is room for as many cells."""
     m = gr.shape[0]
     w = m + 1
-    rows = (n + t) * w
+    count_was = (n + t) * w
     push, left, zero = load(act, 0), full(act, 1.0) - load(act, 0), full(act, 0.0)
-    pop(was, middle, rows, w, act, at_v)
+    pop(was, middle, count_was, w, act, at_v)
     for k in range(m):
         store(g, k, load(g, k) + load(gr, k))
         store(out, at_v + k, push * load(g, k))
     of_push, of_left = load(g, m), zero
-    for j in range(rows + w):
+    for j in range(count_was + w):
         if j < m:
             of_push = times_plus(load(act, at_v + j), load(g, j), of_push)
         elif j > m:
             of_push = times_plus(load(middle, j - w), load(g, j), of_push)
-        if j < rows:
+        if j < count_was:
             of_left = times_plus(load(middle, j), load(g, j), of_left)
     store(out, 0, of_push - of_left)
-    for j in range(rows):  # from here on gradients
+    for j in range(count_was):  # from here on gradients
         store(middle, j, times_plus(left, load(g, j), push * load(g, j + w)))
     for k in range(at_v - 1):
         total = zero
-        for j in range(rows - k * w):
+        for j in range(count_was - k * w):
             total = times_plus(load(was, j + k * w), load(middle, j), total)
         store(out, 1 + k, total)
-    for j in range(rows):
+    for j in range(count_was):
         cell = load(act, 1) * load(middle, j)
         for k in range(1, min(at_v - 1, j // w + 1)):
             cell = times_plus(load(act, 1 + k), load(middle, j - k * w), cell)
         store(g_was, j, cell)
-    stay(g_was, rows, g, rows, lengths, t, begin)
+    stay(g_was, count_was, g, count_was, lengths, t, begin)
 
 
 @inlined

@@ -44,13 +44,13 @@ def unpop(was, new, low, high, way, u, room, g, of_u):
         j = first + i * way
         store(room, j, amount - ahead)
         ahead = ahead + load(was, j)
-    earlier = zero  # to all strengths before a cell
+    passed_on = zero  # to all strengths before a cell
     for i in range(high - low - 1, -1, -1):
         j = first + i * way
         own = if_less(zero, load(new, j), load(g, j), zero)
-        store(g, j, own + earlier)
-        earlier = earlier + if_less(zero, load(room, j), own, zero)
-    store(of_u, 0, zero - earlier)
+        store(g, j, own + passed_on)
+        passed_on = passed_on + if_less(zero, load(room, j), own, zero)
+    store(of_u, 0, zero - passed_on)
 
 
 @internal

@@ -78,7 +78,7 @@ def links(options: Options, sizes: Sizes) -> int:
 
 
 class Paths(NamedTuple):
-    """How a network is worked, as `cpu/rnn.py` takes it: True, or None, of which numba compiles nothing."""
+    """Which branches of `cpu/rnn.py` a network needs: True, or None for one that numba leaves out."""
 
     rows: bool | None  # a stack or a queue that is short
     chained: bool | None  # and one that is long

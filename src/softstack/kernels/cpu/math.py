@@ -66,13 +66,13 @@ def exp(typingctx: Any, x: Any) -> Any:
 
 @inlined
 def sigmoid(x):
-    """Of a row."""
+    """The sigmoid of a row."""
     one = full(x, 1.0)
     return one / (one + exp(-x))
 
 
 @inlined
 def tanh(x):
-    """Of a row."""
+    """The tanh of a row."""
     one, two = full(x, 1.0), full(x, 2.0)
     return two / (one + exp(-(x + x))) - one

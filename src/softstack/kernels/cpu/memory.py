@@ -89,7 +89,7 @@ def read(V, link, level, b, head, strength, r):
 
 @inlined
 def faults(s, b):
-    """0, or NaN where one of the strengths s[b] is not a number."""
+    """0, or NaN where one of the strengths s[b] is not finite."""
     fault = s.dtype.type(0)
     for i in range(s.shape[1]):
         fault += s[b, i] - s[b, i]

@@ -79,18 +79,18 @@ def unstep(strengths, V, n, t, act, lifo, through, surplus, gr, gs, gV, out):
         if j < cells:
             store(surplus, j, u - ahead)
             ahead = ahead + load(strengths, was + j)
-    later, earlier = zero, zero  # of the read and of the pop: what all strengths before it get
+    of_read, of_pop = zero, zero  # what the read and the pop pass on to all strengths before a cell
     for i in range(cells + 1):  # and back
         j = i if lifo else cells - i
-        g = load(gs, j) - later
-        later = later + load(through, j)
+        g = load(gs, j) - of_read
+        of_read = of_read + load(through, j)
         if j == cells:
             store(out, 1, g)
             g = zero
         else:
             g = if_less(zero, load(strengths, new + j), g, zero)
             part = if_less(zero, load(surplus, j), g, zero)
-            g = g + earlier
-            earlier = earlier + part
+            g = g + of_pop
+            of_pop = of_pop + part
         store(gs, j, g)
-    store(out, 0, zero - earlier)
+    store(out, 0, zero - of_pop)

@@ -29,10 +29,10 @@ def tracks(tape, at, options, sizes):
 @inlined
 def rows_of_memory(tape, at, sizes, block):
     """A short memory on a model's tape: the vectors and the strengths of a block."""
-    blocks, strengths = -(-sizes.B // LANES), rows_before(sizes.N - sizes.T, sizes.T + 1)
+    blocks, rows = -(-sizes.B // LANES), rows_before(sizes.N - sizes.T, sizes.T + 1)
     V = tape[at.level : at.top].reshape(blocks, sizes.N * sizes.m, LANES)
-    rows = tape[at.top : at.level_in].reshape(blocks, strengths, LANES)
-    return V[block], rows[block]
+    strengths = tape[at.top : at.level_in].reshape(blocks, rows, LANES)
+    return V[block], strengths[block]
 
 
 @inlined
@@ -87,7 +87,7 @@ def spread(rows, x, first):
 
 @internal
 def gather(x, rows, first):
-    """The other way."""
+    """Rows as x again: the reverse of `spread`."""
     lanes = min(LANES, x.shape[0] - first)
     for i in range(rows.shape[0]):
         for lane in range(lanes):
@@ -104,7 +104,7 @@ def spread_step(rows, x, t, first):
 
 @internal
 def gather_step(x, rows, begin, t, first):
-    """The other way, for the rows from `begin` on."""
+    """The reverse of `spread_step`, for the rows from `begin` on."""
     lanes = min(LANES, x.shape[0] - first)
     for i in range(x.shape[2]):
         for lane in range(lanes):

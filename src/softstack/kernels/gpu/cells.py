@@ -30,7 +30,7 @@ def apart(pre, SIZE: tl.constexpr):
 
 @triton.jit
 def together(first, second, third, fourth, SIZE: tl.constexpr):
-    """The other way: (4 SIZE,)."""
+    """Four vectors as one (4 SIZE,): the reverse of `apart`."""
     return tl.reshape(tl.join(tl.join(first, third), tl.join(second, fourth)), (4 * SIZE,))
 
 

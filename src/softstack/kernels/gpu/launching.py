@@ -68,7 +68,7 @@ def launch_of_kind(
 
 
 class Launch(NamedTuple):
-    """A kernel with all that it takes but tensors, of which it has the names."""
+    """A kernel with all its arguments but tensors, which it has by name."""
 
     kernel: Any
     grid: tuple[int, ...]
@@ -78,8 +78,8 @@ class Launch(NamedTuple):
 
 
 class Launches:
-    """Kernels that run one after the other. They are made once for tensors of some shapes and dtypes, and
-    called with many of those."""
+    """Kernels that run one after the other. They are made for tensors of one set of shapes and
+    dtypes, and then called with any of those."""
 
     def __init__(self, *launches: Launch) -> None:
         self.launches = launches
@@ -96,12 +96,12 @@ class Launches:
                 self.ready[device] = ready
             return
         stream = torch._C._cuda_getCurrentRawStream(device)
-        for run, function, metadata, grid, chosen, rest in ready:
-            run(*grid, stream, function, metadata, None, None, None, *chosen(pointers), *rest)
+        for run, function, metadata, grid, select, rest in ready:
+            run(*grid, stream, function, metadata, None, None, None, *select(pointers), *rest)
 
     @staticmethod
     def _first(launch: Launch, tensors: Mapping[str, Tensor]) -> Any:
-        """Look at tensors and numbers, and compile what there is to compile."""
+        """Run a kernel for the first time; gives what later calls need."""
         kernel, grid, names, numbers, options = launch
         ready = launch_of_kind(kernel, grid, [tensors[name] for name in names], numbers, **options)
         if ready is None:

@@ -49,14 +49,14 @@ def start(s0, link, level, n, LIFO: tl.constexpr):
 def pop(link, level, head, strength, u):
     """Take u, nearest cell first: the new head, and what is left of it."""
     real: tl.constexpr = level.dtype.element_ty
-    met = tl.full((), 0, tl.float64)
+    ahead = tl.full((), 0, tl.float64)
     going = head != END
     while going:
-        left = u - met.to(real)
+        left = u - ahead.to(real)
         whole = (strength <= left) | (strength <= 0)
         below = tl.load(link + head, mask=whole, other=0)
         under = tl.load(level + head, mask=whole, other=0)
-        met += strength
+        ahead += strength
         strength = tl.where(whole, under, tl.where(left > 0, strength - left, strength))
         head = tl.where(whole, below, head)
         going = whole & (head != END)
@@ -84,7 +84,7 @@ def push(link, level, head, strength, slot, d, LIFO: tl.constexpr):
 
 @triton.jit
 def faults(s, n):
-    """Of n strengths: 0, or NaN where one is not a number."""
+    """0, or NaN where one of n strengths is not finite."""
     fault = tl.full((), 0, s.dtype.element_ty)
     for i in range(n):
         strength = tl.load(s + i)
@@ -118,16 +118,16 @@ def read(V, link, level, head, strength, fault, m, k):
 
 
 @triton.jit
-def read_on(V, link, level, head, strength, r, met, m, k):
-    """r, and what is read from this cell on, where strength `met` was read before it."""
+def read_on(V, link, level, head, strength, r, ahead, m, k):
+    """r, and what is read from this cell on, where strength `ahead` was read before it."""
     real: tl.constexpr = level.dtype.element_ty
-    rho = 1 - met.to(real)
+    rho = 1 - ahead.to(real)
     going = (head != END) & (rho > 0)
     while going:
         below, under = tl.load(link + head), tl.load(level + head)
         r += tl.minimum(strength, rho) * tl.load(row(V, head, m, k), mask=k < m, other=0)
-        met += strength
-        rho = 1 - met.to(real)
+        ahead += strength
+        rho = 1 - ahead.to(real)
         head, strength = below, under
         going = (head != END) & (rho > 0)
     return r
@@ -173,7 +173,7 @@ def unread(V, link, level, head, strength, last, slot, behind, newest, gr, gs, g
     """
     real: tl.constexpr = level.dtype.element_ty
     lane = tl.arange(0, WIDE)
-    met = tl.full((), 0, tl.float64)
+    ahead = tl.full((), 0, tl.float64)
     rho = tl.full((), 1, real)
     cell = head
     holds = strength
@@ -198,8 +198,8 @@ def unread(V, link, level, head, strength, last, slot, behind, newest, gr, gs, g
             tie = tl.where(whole, tie, (holds == rho).to(tl.int32))
             below = tl.load(link + cell, mask=whole, other=0)
             under = tl.load(level + cell, mask=whole, other=0)
-            met = tl.where(whole, met + holds, met)
-            rho = tl.where(whole, 1 - met.to(real), rho)
+            ahead = tl.where(whole, ahead + holds, ahead)
+            rho = tl.where(whole, 1 - ahead.to(real), rho)
             cell, holds = tl.where(whole, below, cell), tl.where(whole, under, holds)
             count += 1
             going = whole & (cell > END) & (cell <= last)
@@ -243,7 +243,7 @@ def unpop(link, level, head, before, strength, last, u, gs, LIFO: tl.constexpr):
     `before` the first before it, with its strength then."""
     real: tl.constexpr = level.dtype.element_ty
     lane = tl.arange(0, WIDE)
-    met = tl.full((), 0, tl.float64)
+    ahead = tl.full((), 0, tl.float64)
     cells = tl.full((WIDE,), END, tl.int32)
     slopes = tl.full((WIDE,), 0, tl.int32)
     count = 0
@@ -253,11 +253,11 @@ def unpop(link, level, head, before, strength, last, u, gs, LIFO: tl.constexpr):
         cells = tl.where(lane == count, cell, cells)
         slopes = tl.where(lane == count, tl.where((holds > 0) | LIFO, 1, 0), slopes)
         count += 1
-        met += holds
+        ahead += holds
         holds = tl.load(level + cell)
         cell = tl.load(link + cell)
     # of the cell at `head` a part was taken, and all of those before it
-    part = (head != END) & ((u - met.to(real)) > 0)
+    part = (head != END) & ((u - ahead.to(real)) > 0)
     gp = tl.load(gs + head, mask=part, other=0)
     tl.store(gs + cells, tl.where(slopes > 0, gp, 0), mask=cells >= 0)
     if count > WIDE:

@@ -90,9 +90,9 @@ def either(x, otherwise):
 
 
 @lru_cache(MANY)
-def forward_launches(cut, B, N, T, m, vectors, strengths, lifo, ragged, checked):
-    """For vectors and strengths of these dtypes."""
-    dtype, kernels = real(vectors), stack if lifo else queue
+def forward_launches(cut, B, N, T, m, V_dtype, u_dtype, lifo, ragged, checked):
+    """The kernels of a forward pass. `u_dtype` is only a part of the cache's key."""
+    dtype, kernels = real(V_dtype), stack if lifo else queue
     count = cdiv(N, cut.TILE)
     sizes = N, T, m, count
     tiles = dict(TILE=cut.TILE, M=cut.M, REAL=NAMES[dtype])
@@ -144,16 +144,16 @@ def backward(steps, lifo, log, gr, gV, gs):
 
 
 @lru_cache(MANY)
-def backward_launches(cut, B, N, T, m, vectors, strengths, lifo, ragged, given_V, given_s):
-    """The same, where the final V and s have gradients or not."""
-    dtype = real(vectors)
+def backward_launches(cut, B, N, T, m, V_dtype, u_dtype, lifo, ragged, has_gV, has_gs):
+    """The kernels of a backward pass, where the final V and s have gradients or not."""
+    dtype = real(V_dtype)
     name = NAMES[dtype]
     count, chunks = cdiv(N, cut.TILE), cdiv(m, cut.M)
     size = (4 + chunks) * N
     sizes = N, T, m, count, size
-    of_links = dict(GIVEN_S=given_s, TILE=cut.TILE, M=min(32, cut.M), REAL=name, num_warps=cut.num_warps)
+    of_links = dict(GIVEN_S=has_gs, TILE=cut.TILE, M=min(32, cut.M), REAL=name, num_warps=cut.num_warps)
     of_items = dict(
-        GIVEN_V=given_V, TILE=cut.TILE, M=cut.M, REAL=name, PRECISION=PRECISIONS[dtype],
+        GIVEN_V=has_gV, TILE=cut.TILE, M=cut.M, REAL=name, PRECISION=PRECISIONS[dtype],
         num_warps=4 if cut.M >= 64 else cut.num_warps,  # it has two products
     )  # fmt: skip
     if lifo:
@@ -173,7 +173,7 @@ def backward_launches(cut, B, N, T, m, vectors, strengths, lifo, ragged, given_V
         Launch(
             kernels.strengths_kernel, (B,),
             ("s0", "lengths", "geometry", "links", "shares", "gs", "to_u", "to_d", "to_s"),
-            (N, T, size, chunks), dict(GIVEN_S=given_s, RAGGED=ragged, **block_of(N)),
+            (N, T, size, chunks), dict(GIVEN_S=has_gs, RAGGED=ragged, **block_of(N)),
         ),
     )  # fmt: skip
 

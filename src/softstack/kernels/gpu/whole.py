@@ -465,12 +465,12 @@ def backward_kernel(
                 gstrengths, gitems, G, all_rows,
             )  # fmt: skip
             if t > 0:
-                taken = tl.load(act - (at_v + m) + 2)
+                amount = tl.load(act - (at_v + m) + 2)
             else:
-                taken = tl.load(i0 + q)
+                amount = tl.load(i0 + q)
             take_grad = unpop(
-                link_in, level_in, front, tl.load(first_in + t), tl.load(top_in + t), n_in, taken, gstrengths,
-                False,
+                link_in, level_in, front, tl.load(first_in + t), tl.load(top_in + t), n_in, amount,
+                gstrengths, False,
             )  # fmt: skip
             if t == 0:
                 unlink(strengths0 + q * n_in, gstrengths, n_in, take_grad, front, False)

@@ -100,18 +100,18 @@ def sweep(
         _dry_run(root, plan, chosen)
         return
     done = jobs.run_sweep(root, plan, chosen, say, _all_of(root, sink or []))
-    due = sum(len(jobs.missing(root, condition, plan.seeds)) for condition in plan.conditions)
+    missing = sum(len(jobs.missing(root, condition, plan.seeds)) for condition in plan.conditions)
     if as_json:
         outcome = {**done._asdict(), "failed": [str(path) for path in done.failed], "trials": plan.trials}
-        print(json.dumps({**outcome, "there": plan.trials - due}))
+        print(json.dumps({**outcome, "there": plan.trials - missing}))
     else:
         trials = counted(plan.trials, "trial is", "trials are")
-        print(f"{root}: {plan.trials - due} of {trials} there, {done.trained} trained now")
+        print(f"{root}: {plan.trials - missing} of {trials} there, {done.trained} trained now")
         if done.trained:
             print(f"{done.seconds:.1f} s by the clock, {done.work:.1f} s of training on all workers together")
         for path in done.failed:
             print(f"failed: {path}: {shown(jobs.reason(path))}")
-    if due:
+    if missing:
         sys.exit(1)
 
 
@@ -128,13 +128,11 @@ def _all_of(root: Path, names: list[str]) -> Callable[[store.Run], None] | None:
 
 
 def _dry_run(root: Path, plan: sweeps.Sweep, engine: Engine) -> None:
-    due = {condition: jobs.missing(root, condition, plan.seeds) for condition in plan.conditions}
-    blocks = counted(len(jobs.blocks(due, engine)), "block")
+    seeds_of = {condition: jobs.missing(root, condition, plan.seeds) for condition in plan.conditions}
+    blocks = counted(len(jobs.blocks(seeds_of, engine)), "block")
     conditions, seeds = counted(len(plan.conditions), "condition"), counted(len(plan.seeds), "seed")
-    print(
-        f"{conditions} with {seeds} each; {sum(map(len, due.values()))} of {counted(plan.trials, 'trial')} "
-        f"to train under {root}, in {blocks}"
-    )
+    missing, trials = sum(map(len, seeds_of.values())), counted(plan.trials, "trial")
+    print(f"{conditions} with {seeds} each; {missing} of {trials} to train under {root}, in {blocks}")
     if engine.where == "slurm":
         with clusters.slurm_cluster(engine) as cluster:
             print(cluster.job_script(), end="")

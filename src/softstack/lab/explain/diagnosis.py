@@ -144,7 +144,8 @@ def sentence(usage: Use, accuracy: dict[str, float], agreement: dict[str, float]
 
 
 def predict_fall(lengths: Sequence[tuple[int, float]], per_symbol: float | None) -> tuple[float | None, str]:
-    """The length at which accuracy falls below FALLS, and how that is known. `lengths` has accuracies.
+    """The length at which accuracy falls below FALLS, and how that is known. `lengths` are those
+    that were measured, each with its accuracy.
 
     Between two measured lengths it is interpolated on the logarithm of the length. Where every measured
     length is fine, reads of a stack or queue go wrong when strengths that are off by `per_symbol` at each
@@ -152,14 +153,14 @@ def predict_fall(lengths: Sequence[tuple[int, float]], per_symbol: float | None)
     That is a bound and not a law, and it is not given where a longer length was measured to be fine. With
     None, for a memory that does not add strengths up, nothing is predicted.
     """
-    longest, best = 0, 0.0  # the last length that is fine, and its accuracy
+    longest, last = 0, 0.0  # the longest length that is fine so far, and its accuracy
     for length, accuracy in lengths:
         if accuracy < FALLS:
             if not longest:
                 return float(length), f"measured: below {FALLS:.0%} at the shortest length"
-            falls_at = longest * (length / longest) ** ((best - FALLS) / (best - accuracy))
-            return falls_at, f"measured: {best:.1%} at {longest}, {accuracy:.1%} at {length}"
-        longest, best = length, accuracy
+            falls_at = longest * (length / longest) ** ((last - FALLS) / (last - accuracy))
+            return falls_at, f"measured: {last:.1%} at {longest}, {accuracy:.1%} at {length}"
+        longest, last = length, accuracy
     fine = f"every measured length is fine, up to {longest} symbols"
     if per_symbol is None or per_symbol <= 0 or 0.25 / per_symbol <= longest:
         return None, fine

@@ -63,7 +63,7 @@ class Share(NamedTuple):
 class Agreement(NamedTuple):
     """How often two outputs are the same."""
 
-    strings: Share  # throughout
+    strings: Share  # of whole outputs
     symbols: Share
 
 

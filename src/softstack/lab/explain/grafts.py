@@ -81,7 +81,7 @@ def since(kind: str, piles: Piles, graft: Graft) -> int:
 
 
 def _end(piles: Piles, run: Any, time: Any, donor: Any, donor_time: Any) -> Tensor:
-    """The height of a run at which it, or the same run with as much beneath as the donor, has nothing."""
+    """The height at which a run has used up what lies beneath, be that its own or as much as the donor's."""
     return (piles.beneath[run, time] - piles.beneath[donor, donor_time]).clamp(min=0.5) + 0.25
 
 
@@ -111,7 +111,7 @@ def sample_grafts(
             good = (read_gap > DIFFERENT) | ((piles.height[a, t] - piles.height[b, u]).abs() > 0.75)
         elif kind == "height":  # one of the two runs out before the other
             good = (gap > 0.75) & (piles.lowest[a, t] <= _end(piles, a, t, b, u))
-        else:  # beneath the same top, if tops are ever the same: else what lies there could never lie here
+        else:  # under the same top, if enough donors have it: what lies under others may not fit
             good = gap < LEVEL
             alike = good & (read_gap < DIFFERENT)
             good = alike if alike.sum() >= ALIKE else good

@@ -78,7 +78,7 @@ def share(network: Network, condition: Condition, what: str) -> float:
 
 
 def _replacement(time: int, what: str) -> Edit:
-    """Before step `time` every run gets the state, or the memory, of the run before it."""
+    """Before step `time` every run gets the state, or the memory, of its neighbour in the batch."""
 
     def roll(part: torch.Tensor) -> torch.Tensor:
         return part.roll(1, 0)

@@ -140,5 +140,5 @@ def observe(
 
 
 def _is_scored(example: Example, place: int) -> bool:
-    """Whether the output at a place is scored. What comes after the last target counts as wrong."""
+    """Whether the output at a place is scored. What comes after the last target is, as wrong."""
     return place >= len(example.target) or (place >= 0 and example.target[place] is not None)

@@ -82,7 +82,7 @@ def rows(root: Path, seeds: Sequence[int]) -> list[Line]:
 
 
 def scores_of(row: Line) -> list[float]:
-    """Of its trials, by the measure of its claim; the worst possible for a network that diverged."""
+    """The scores of its trials, by the measure of its claim; the worst possible for one that diverged."""
     worst = 0.0 if METRICS[row["metric"]].is_share else math.inf
     name = "rounded" if row["rounded"] else "score"
     return [worst if trial[name] is None else trial[name] for trial in row["trials"]]

@@ -12,8 +12,8 @@ A *stack* or *queue* answers by contents, a *counter* by height and not by conte
 nearest alone, and a memory that is *ignored* by none of them. In a queue, beneath the top means behind the
 front. Grafts are made where the run goes on to uncover what lies beneath.
 
-Where the input alone settles most answers, no graft changes many. So a whole graft is also compared with one
-of the controller's state too: it may change few answers, and yet most of those that can change.
+Where the input alone settles most answers, no graft changes many. So a whole graft is also compared with a
+graft of memory and controller together: it may change few answers, and yet most of those that can change.
 """
 
 from collections.abc import Callable, Sequence
@@ -90,7 +90,7 @@ def use(network: Network, condition: Condition, seed: int = 0, strings: int = 12
 
 
 def kind_of(effects: dict[str, Effect], memory: Memory) -> str:
-    """The most that some graft shows."""
+    """The strongest use of the memory that some graft shows."""
     kinds = {kind for kind, effect in effects.items() if kind != EVERYTHING and effect.share >= MATTERS}
     whole = effects["whole"]
     if whole.share >= max(LEAST, PART * effects.get(EVERYTHING, whole).share):

@@ -18,7 +18,7 @@ LONG = 0.5  # seconds, above which one timing is enough
 
 
 class Cost(NamedTuple):
-    """Of a forward and a backward pass of one network on one batch of training strings, on one core."""
+    """The cost of a forward and a backward pass of one network: a batch of training strings, on one core."""
 
     ms: float  # of the processor's time, which does not depend on what else the machine does
     kib: float  # tensors that autograd keeps from the forward pass to the backward pass

@@ -72,7 +72,7 @@ class Group(NamedTuple):
 
 
 def verdict(count: int, of: int, what: str) -> tuple[str, str]:
-    """Right for all, wrong for none."""
+    """How it is marked, right if all do it and wrong if none does, and what it says."""
     return "right" if count == of else "" if count else "wrong", f"{count} of {of} {what}"
 
 
@@ -128,7 +128,7 @@ def _lane(lane: Lane, column: str, least: float) -> str:
 
 
 def axis(lane: Lane, what: str, least: float) -> str:
-    """One lane as SVG: dots on top, then the ranges, with their numbers for those who point or listen."""
+    """One lane as SVG: dots on top, then the ranges, with numbers for who points at them or listens."""
     band = BAND if lane.trials else 6
     height = band + APART * len(lane.ranges) + 2
     marks = "".join(
@@ -162,7 +162,7 @@ def _piles(trials: Sequence[Trial]) -> list[list[Trial]]:
 
 
 def _pile(pile: Sequence[Trial], band: float, least: float) -> str:
-    """Dots one above the other. Where they are many, the title of each is that of all."""
+    """Dots one above the other. In a large pile the title of each dot names all of them."""
     floor, room = band - RADIUS - 1, band - 2 * RADIUS - 2
     apart = min(2 * RADIUS - 1, room / max(len(pile) - 1, 1))
     titles = [f"{trial.name}: {trial.value:.1f} %" for trial in pile]

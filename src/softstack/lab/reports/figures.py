@@ -1,4 +1,4 @@
-"""Figures 5 and 6: what a network did on an input, listed against time.
+"""Figures 5 and 6: what a network did on an input, drawn against time.
 
 As in the paper, time runs down and lighter is more. There is a column for each head of the network's memory
 (of a stack: pop strength, push strength, pushed vectors), for the input and for the predicted output. A
@@ -61,7 +61,7 @@ class Observed(NamedTuple):
 
     @property
     def trace(self) -> Trace:
-        """Of the first layer, which reads the input."""
+        """The trace of the first layer, which reads the input."""
         return self.traces[0]
 
 
@@ -146,7 +146,7 @@ def as_written(figure: Figure) -> Figure:
 
 
 def blocks(run: Observed, alphabet: Sequence[str], *, buffered: bool) -> list[Block]:
-    """What is listed of a run: values from 0, which is dark, to 1; NaN where there is nothing. The scale of a
+    """The panels of a run: values from 0, which is dark, to 1; NaN where there is nothing. The scale of a
     head is wider where its values need that."""
     trace, panels = run.trace, []
     for layer_trace, column, title in heads_of(run, buffered=buffered):

@@ -100,11 +100,11 @@ def curves(runs: Sequence[store.Run], marks: dict[int, str], what: str) -> str:
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
 
 
-def _free(height: float, names: Sequence[float]) -> float:
-    """The height nearest to this one where a name is not cut off and touches none of the other names, which
-    are three at most."""
+def _free(height: float, others: Sequence[float]) -> float:
+    """The height nearest to this one where a name is not cut off and does not touch the names at the heights
+    `others`, three at most."""
     heights = (height + 15 * step for step in (0, 1, -1, 2, -2, 3, -3, 4))
-    free = (height for height in heights if all(abs(height - name) >= 15 for name in names))
+    free = (height for height in heights if all(abs(height - other) >= 15 for other in others))
     return next(height for height in free if height >= TOP - 2)
 
 

@@ -28,7 +28,7 @@ ROOM = 4_000_000  # networks times strings times squared length that run at once
 
 
 class Score(NamedTuple):
-    """Of a network on some strings."""
+    """The scores of a network on some strings."""
 
     right: float  # share of the scored positions at which it is right
     whole: float  # share of the strings in which it is right at all of them: Grefenstette et al.'s "coarse"

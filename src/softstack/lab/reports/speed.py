@@ -231,8 +231,8 @@ def cases(full: bool, peer: Peer | None = None) -> Iterator[Timing]:
     for B, m in ((10, 2), (32, 32)):
         yield from scans(longest, B, m, sizes, peer)
     yield from worst(10, 2, 1024)
-    million = clock(both_ways, fused, instructions(1, 1_000_000, 16))
-    yield Timing("scan, B=1, m=16", 1_000_000, "fused", million)
+    seconds = clock(both_ways, fused, instructions(1, 1_000_000, 16))
+    yield Timing("scan, B=1, m=16", 1_000_000, "fused", seconds)
     yield Timing("scan, B=8, m=64, two threads", 65536, "fused", elsewhere(two_threads, 8, 65536, 64))
     yield from networks(24)
 

@@ -57,8 +57,8 @@ def rows(root: Path, cells: Iterable[Cell], seeds: Sequence[int]) -> list[Row]:
 
 
 def measure(task: str) -> str:
-    """What a task is judged by: whole strings where its paper counts those, else positions. Who never says
-    that a long a^n b^n ends is still right at nearly all positions."""
+    """What a task is judged by: whole strings where its paper counts those, else positions. A network
+    that never predicts the end of a long a^n b^n is still right at nearly all positions."""
     return "whole" if "strings" in tasks.metrics_of(tasks.find(task)) else "right"
 
 

@@ -113,7 +113,7 @@ def result_of(
 
 
 def _loss(value: Any) -> float:
-    """That of a network that diverged is null, or NaN as it was once written."""
+    """A loss: null of a network that diverged, or NaN as it was once written."""
     return math.nan if value is None or value != value else _number("a loss", value, -math.inf, math.inf)
 
 

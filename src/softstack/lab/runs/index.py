@@ -76,7 +76,7 @@ def _stamp(path: str) -> str:
 
 
 def row(root: Path, path: str) -> Row:
-    """What is asked of a run. One that needs a plugin is listed without it: it says all of this by itself."""
+    """The columns of a run. One whose plugin is missing is listed all the same: its files have them all."""
     if not path.isprintable():
         raise BadInput("its name has characters that cannot be printed: rename it")
     try:

@@ -190,7 +190,7 @@ def reason(record: Path) -> str:
 
 
 def records(root: Path, condition: Condition) -> list[Path]:
-    """Of its blocks that were given up."""
+    """The records of a condition's blocks that were given up."""
     folders = store.folders(root, condition)
     return [path for folder in folders for path in sorted(folder.glob("failed-*.json"))]
 

@@ -28,7 +28,7 @@ class Standing(NamedTuple):
 
 
 def plans(root: Path) -> list[Path]:
-    """Of the sweeps under a directory, and under those in it."""
+    """The plans of the sweeps under a directory, and under those in it."""
     return sorted(plan for folder in disk.folders(root) for plan in (folder / jobs.PLANS).glob("*.toml"))
 
 

@@ -20,12 +20,12 @@ DEPTH = {"type": "integer", "minimum": 1}
 
 
 def condition() -> Schema:
-    """Of a file for `softstack train --config`: fields of a condition."""
+    """The schema of a file for `softstack train --config`: fields of a condition."""
     return {"$schema": DIALECT, "title": "A condition of softstack", **_table(_fields())}
 
 
 def sweep() -> Schema:
-    """Of a file for `softstack sweep`."""
+    """The schema of a file for `softstack sweep`."""
     values = _fields()
     one = _table(values)
     seeds = {

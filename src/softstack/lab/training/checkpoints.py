@@ -71,7 +71,7 @@ def words(generator: np.random.Generator) -> tuple[int, ...]:
 
 
 def generator_state(words: Sequence[int]) -> dict[str, Any]:
-    """The other way: what a PCG64 generator takes as its `bit_generator.state`."""
+    """The reverse of `words`: what a PCG64 generator takes as its `bit_generator.state`."""
     a, b, c, d, has_spare, spare = words
     inner = {"state": a * WORD + b, "inc": c * WORD + d}
     return {"bit_generator": "PCG64", "state": inner, "has_uint32": has_spare, "uinteger": spare}

@@ -27,12 +27,12 @@ class Member(NamedTuple):
 
 
 def members(condition: Condition, seeds: Sequence[int]) -> list[Member]:
-    """Of all trials, one after the other."""
+    """The members of all trials, one after the other."""
     return [Member(seed, restart) for seed in seeds for restart in range(condition.restarts)]
 
 
 def stream(seed: int, purpose: str, restart: int = 0) -> np.random.Generator:
-    """Of a network of a trial; that of its first restart is the trial's own."""
+    """The random stream of a network of a trial; its first restart has the trial's own."""
     return np.random.default_rng([seed, STREAMS.index(purpose), *([restart] if restart else [])])
 
 

@@ -37,7 +37,7 @@ def keys(members: Iterable[Member]) -> Tensor:
 
 
 def of_layer(keys: Tensor, layer: int) -> Tensor:
-    """Those of a layer, counted from 0: the first has the network's own."""
+    """The keys of a layer, counted from 0: the first has the network's own."""
     return mixed(keys + layer * GOLDEN & WORD) if layer else keys
 
 

@@ -219,7 +219,7 @@ class Population:
         return Checkpoint(parameters, first, second, optimiser.steps, order, epochs)
 
     def _go_on_from(self, begun: Sequence[Checkpoint]) -> None:
-        """Networks train in step, so those that still train must have done as many epochs as each other."""
+        """Networks train in step, so those that still train must all have done the same number of epochs."""
         steps = {checkpoint.steps for checkpoint in begun if not checkpoint.end}
         if len(steps) != 1 or len(begun) != len(self.members):
             done = sorted({len(checkpoint.epochs) for checkpoint in begun if not checkpoint.end})

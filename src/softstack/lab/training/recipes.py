@@ -102,16 +102,16 @@ def networks() -> list[Condition]:
 def rows() -> list[Row]:
     """Each network by the paper's recipe, by that with as many restarts, and by this one; and each LSTM by
     this one without a stack."""
-    listed = []
+    table = []
     for network in networks():
         as_in_paper = paper(network)
         number = row_of_table(as_in_paper)
-        listed += [
+        table += [
             Row(as_in_paper, "paper", number),
             Row(replace(as_in_paper, restarts=RESTARTS), "paper", number),
             Row(solve(network), "solve", number),
         ]
         if network.controller == "lstm":
             alone = replace(network, memory="none")
-            listed.append(Row(solve(alone), "solve", row_of_table(paper(alone))))
-    return listed
+            table.append(Row(solve(alone), "solve", row_of_table(paper(alone))))
+    return table

@@ -45,18 +45,18 @@ class Cell(NamedTuple):
 
 
 def cells(names: Sequence[str] = HARD) -> list[Cell]:
-    """All cells; what they are changes of is one of every axis."""
-    listed = []
+    """All cells. The unchanged recipe is a cell of every axis."""
+    all_cells = []
     for task in names:
         base = replace(single(Condition(task)), hidden_noise=NOISE)
-        listed += [
+        all_cells += [
             Cell(axis, value, replace(base, **{axis: value}))
             for axis, values in AXES.items()
             for value in values
         ]
-        listed.append(Cell("neither", 0.0, replace(base, state_reset=0.0, hidden_noise=0.0)))
+        all_cells.append(Cell("neither", 0.0, replace(base, state_reset=0.0, hidden_noise=0.0)))
     few = SEEDS[: len(SEEDS) // 2]  # where strings take longer to draw than networks to train
-    return [cell._replace(seeds=few) if cell.condition.train_size > 2_000 else cell for cell in listed]
+    return [cell._replace(seeds=few) if cell.condition.train_size > 2_000 else cell for cell in all_cells]
 
 
 def measured(cell: Cell) -> dict[str, Any]:

@@ -52,7 +52,7 @@ class Budget(NamedTuple):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """Those of a condition. Restarts are dropped as the recipe drops them, as far as there are any."""
+        """The fields of a condition. Restarts are dropped as the recipe drops them, where there are any."""
         halvings = min(recipes.RECIPE["halvings"], self.restarts.bit_length() - 1)
         dropping = {"halvings": halvings, "halving_share": recipes.RECIPE["halving_share"]}
         return {**self._asdict(), **dropping, "test_size": TEST}
@@ -66,7 +66,7 @@ def cell(task: str, memory: str, controller: str, recipe: str, budget: Budget) -
 
 
 def memories() -> list[str]:
-    """Those that are known, plugins' included, but for those that have to be asked for."""
+    """The memories that are known, plugins' included, but for those that have to be asked for."""
     return [name for name in MEMORIES if name not in ASKED_FOR]
 
 
