@@ -13,6 +13,8 @@ from softstack.formal.equivalence import Comparison, Difference, compare, differ
 from softstack.formal.machines import PDTS, dyck, real_time_dyck
 from softstack.formal.transducer import Rule, Transducer
 from softstack.lab.explain.equality import Party, equal
+from softstack.lab.training.conditions import Condition
+from softstack.lab.training.draws import initial
 from strategies import dense, sparse
 
 BRACKETS = [("(", ")"), ("[", "]")]
@@ -135,6 +137,14 @@ def test_no_answer_without_a_machine():
     answer = equal(Party(PDTS["xor"]), Party(None))
     assert answer == Comparison("undecided", None, None, "no machine explains the second")
     assert str(answer) == "undecided: no machine explains the second"
+
+
+def test_a_network_that_differs_from_its_machine_somewhere_is_equal_to_nothing():
+    network = initial(Condition("xor", "linear"), 0)
+    answer = equal(Party(PDTS["xor"], network), Party(PDTS["xor"]))
+    assert answer.answer == "undecided"
+    assert "the first does not say what its machine says" in str(answer)
+    assert equal(Party(PDTS["xor"], network, agreed=100), Party(PDTS["xor"])).answer == "equal"
 
 
 def test_the_command(softstack, tmp_path):

@@ -362,6 +362,25 @@ def test_random_machines_are_given_back(pdt):
     assert compare(told, found.machine).answer == "equal", f"{pdt}\n\n{found.machine}"
 
 
+STOPS = """
+start in
+in -> in    k : ε , ε -> K
+in -> out   | : bar
+out -> out  . : k k , K -> ε
+out -> done . : end , $ -> $
+"""
+
+
+@pytest.mark.parametrize("again", ["", "done -> done . : end"])
+def test_a_machine_that_stops_is_given_back(again):
+    """It stops before the input ends, and is told from one that goes on. Waiting without input is no move."""
+    pdt = Transducer.parse(STOPS + again)
+    made, trial = compile_task(pdt, str(pdt))
+    found = extract(made.network, trial.condition, 0, strings=100)
+    assert found.explained and found.agreed
+    assert compare(pdt, found.machine).answer == "equal", found.machine
+
+
 # --- networks that are no machines --------------------------------------------------------------------------
 
 

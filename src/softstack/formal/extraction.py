@@ -104,10 +104,9 @@ def tabulate(
 
 
 def machine(table: Table, blank: str = "") -> Transducer:
-    """The rules of a table of whole strengths. Rows that do nothing where no input is left are a buffered
-    network's waiting; those that do nothing with a symbol are where it is stuck. What was never scored is
-    written as `blank`, where one is given."""
-    table = blanked(table, blank)
+    """The rules of a table of whole strengths. Rows that do nothing with a symbol are where it is stuck. What
+    was never scored is written as `blank`, where one is given."""
+    table = _awake(blanked(table, blank))
     by_state = split(table)
     order = reached(by_state)
     names = {state: f"q{k}" for k, state in enumerate(order)}
@@ -137,6 +136,24 @@ def blanked(table: Table, blank: str) -> Table:
     if not blank:
         return table
     return {k: r if r.scored or not r.act.give else r._replace(write=blank) for k, r in table.items()}
+
+
+def _awake(table: Table) -> Table:
+    """The table without a buffered network's waiting: without steps where no input is left, after which it
+    never does anything. States of which nothing but that was seen may have been merged with any."""
+    waiting = {(state, top): row.next for (state, x, top), row in table.items() if x == END and _still(row)}
+    while busy := [
+        (state, top)
+        for (state, top), following in waiting.items()
+        if (following, END, top) in table and (following, top) not in waiting
+    ]:
+        for head in busy:
+            del waiting[head]
+    return {
+        (state, x, top): row
+        for (state, x, top), row in table.items()
+        if x != END or (state, top) not in waiting
+    }
 
 
 def _quiet(state: int, rows: Rows, dead: set[int]) -> dict[Symbols, Row]:

@@ -163,24 +163,18 @@ class Product:
             self.failed = f"one writes {AHEAD:,} symbols before the other writes any"
         elif not node.rests:
             yield self._moved(node)
-        elif (
-            len(
-                {
-                    side.state in machine.accepting
-                    for side, machine in zip(node[:2], self.machines, strict=True)
-                }
-            )
-            > 1
-        ):
+        elif len({side.state in machine.accepting for side, machine in self._sides(node)}) > 1:
             yield ()
         else:
             yield from self._reads(node)
 
+    def _sides(self, node: Node) -> Iterator[tuple[Side, Transducer]]:
+        return zip((node.first, node.second), self.machines, strict=True)
+
     def _reads(self, node: Node) -> Iterator[Step | Word]:
         for symbol in self.alphabet:
             rules = [
-                machine.enabled(side.state, symbol, side.pile[-1])
-                for side, machine in zip(node[:2], self.machines, strict=True)
+                machine.enabled(side.state, symbol, side.pile[-1]) for side, machine in self._sides(node)
             ]
             if rules[0] is None and (self.within_first or rules[1] is None):
                 continue

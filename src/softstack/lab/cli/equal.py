@@ -13,9 +13,10 @@ CODES = {"equal": 0, "different": 1, "undecided": 3}
 def equal(first: str, second: str, /, *, within_first: bool = False) -> None:
     """Say whether two machines or networks say the same: equal, different, or undecided.
 
-    Of a network the machine that `softstack extract` reads off it is compared. Exact for machines whose
-    stacks rise and fall together, visibly pushdown ones among them. Exits with 0 if they are equal, 1 if they
-    are different, and 3 if that is undecided.
+    Of a network the machine that `softstack extract` reads off it is compared; it is equal to nothing where
+    some new strings did not agree with that machine. Exact for machines whose stacks rise and fall together,
+    visibly pushdown ones among them. Exits with 0 if they are equal, 1 if they are different, and 3 if that
+    is undecided.
 
     softstack equal parenthesis mine.pdt
 

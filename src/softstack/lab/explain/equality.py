@@ -1,7 +1,8 @@
 """Whether two machines, two networks, or one of each say the same.
 
 Of a network the machine that is read off it is compared. A word that tells the machines apart is given to
-the networks themselves, and counts only if it tells them apart too.
+the networks themselves, and counts only if it tells them apart too. Equal are networks only where they said
+what their machines say to every new string.
 """
 
 from typing import NamedTuple
@@ -24,6 +25,7 @@ class Party(NamedTuple):
     network: Network | None = None
     condition: Condition | None = None
     note: str = ""  # how a network's machine was found
+    agreed: int = 0  # new strings to which a network said what its machine says, if that is all of them
 
     def says(self, word: tuple[str, ...]) -> list[str]:
         """The whole answer to a word, by the network itself where there is one that knows the symbols."""
@@ -37,14 +39,14 @@ def network_party(network: Network, condition: Condition, seed: int) -> Party:
     """The machine that is read off a network, if that explains it."""
     extraction = extract(network, condition, seed)
     machine = extraction.machine if extraction.explained else None
-    return Party(machine, network, condition, extraction.sentence)
+    return Party(machine, network, condition, extraction.sentence, extraction.agreed)
 
 
 def equal(first: Party, second: Party, *, within_first: bool = False) -> Comparison:
     """One of three answers. Two networks are equal if the machines that explain them are."""
     if first.machine is None or second.machine is None:
-        party = "the first" if first.machine is None else "the second"
-        return Comparison("undecided", None, None, f"no machine explains {party}")
+        name = "first" if first.machine is None else "second"
+        return Comparison("undecided", None, None, f"no machine explains the {name}")
     machines = [first.machine, second.machine]
     networks = first.network is not None or second.network is not None
     if networks:  # what they accept is heard only where they write it
@@ -54,4 +56,9 @@ def equal(first: Party, second: Party, *, within_first: bool = False) -> Compari
     if word and networks and first.says(word) == second.says(word):
         reason = f"at {' '.join(word)} a network does not say what the machine read off it says"
         return Comparison("undecided", None, len(word) - 1, reason)
+    if answer.answer == "equal":
+        for name, party in (("first", first), ("second", second)):
+            if party.network is not None and not party.agreed:
+                reason = f"some strings were found to which the {name} does not say what its machine says"
+                return Comparison("undecided", None, None, f"the machines are equal, but {reason}")
     return answer
