@@ -315,7 +315,7 @@ def test_ctrl_c_at_a_terminal(tmp_path):
     _, said = driver.communicate(timeout=300)
     assert driver.returncode == 130
     assert said.split("\n") == [
-        "softstack: stopped; what is finished is kept, run the same command to go on",
+        "softstack: stopped; trials that are finished are kept, and the same command goes on from there",
         "",
     ]
     end = time.monotonic() + 60

@@ -110,6 +110,21 @@ def test_each_kind_of_head(generator):
     assert_close(ss.Strength().hardened(torch.tensor([0.2, 0.7])), torch.tensor([0.0, 1.0]))
 
 
+@pytest.mark.parametrize(
+    "layer",
+    [
+        ss.StackRNN(3, hidden_size=4, memory_size=2, num_layers=2),
+        ss.BufferedStackRNN(3, hidden_size=4, memory_size=2),
+        ss.StackLayer(3, heads=2, memory_size=2),
+        ss.StackLayer(3, heads=2, memory=ss.Superposition(2)),
+    ],
+)
+def test_a_batch_may_be_a_number(layer, generator):
+    x = torch.randn(2, 5, 3, generator=generator)
+    assert_close(layer(x, layer.init(2, x))[0], layer(x, layer.init((2,), x))[0])
+    assert_close(layer(x[0], layer.init(None, x))[0], layer(x[0], layer.init((), x))[0])
+
+
 def test_initialisation_is_the_authors():
     net = ss.BufferedStackRNN(50, output_size=60, hidden_size=40, memory_size=30)
     heads = net.cell.heads

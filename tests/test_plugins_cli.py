@@ -182,6 +182,8 @@ def test_sweep_status_runs_and_compare(softstack, forget, tmp_path):
     code, out, _ = softstack("status", "runs/mine", "--json", *BOTH)
     assert (code, json.loads(out)[0]["done"]) == (0, 4)
     forget()
+    code, _, err = softstack("status", "runs/mine")
+    assert (code, "of a plugin: give --plugin" in err) == (2, True)
     without = softstack("runs", "runs/mine", "--format", "json")
     code, out, err = without
     assert {row["controller"] for row in json.loads(out)} == {"linear", "normed"}

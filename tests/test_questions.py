@@ -160,6 +160,7 @@ def test_reindex(softstack, root):
         (("compare", "seed < 0", "seed = 1"), "no run under runs is seed < 0"),
         (("compare", "seed = 0", "sead = 1"), "did you mean 'seed'"),
         (("compare", "seed = 0", "seed = 1", "--confidence", "1"), "--confidence must lie between 0 and 1"),
+        (("compare", "seed = 0", "seed = 1", "--threshold", "99"), "--threshold must lie between 0 and 1"),
         (("status", "nowhere"), "no sweep was started under nowhere"),
     ],
 )

@@ -106,6 +106,9 @@ def test_export_writes_a_file(runs, softstack):
         file = f"{PLAIN.name}-seed-3{made.suffix}"
         assert softstack("export", path, "--format", name, "--length", "3") == (0, f"Written: {file}\n", "")
         assert Path(file).stat().st_size > 100
+        other = f"other{made.suffix}"  # the ending says what is meant
+        assert softstack("export", path, "--length", "3", "--out", other) == (0, f"Written: {other}\n", "")
+        assert name == "torch" or Path(other).read_bytes() == Path(file).read_bytes()
     for option, value, sentence in (("--format", "onnx", "unknown format"), ("--length", "0", "at least 1")):
         code, _, err = softstack("export", path, option, value)
         assert code == 2

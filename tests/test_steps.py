@@ -8,11 +8,11 @@ from torch.testing import assert_close
 
 import softstack as ss
 from softstack.kernels.kinds import CORES, MEMORIES, UNBUFFERED
+from softstack.lab.tasks.losses import LOSSES
 from softstack.lab.training import native
 from softstack.lab.training.adam import Adam
 from softstack.lab.training.conditions import TABLE_1, Condition
 from softstack.lab.training.graphed import Graphed
-from softstack.lab.training.losses import LOSSES
 from softstack.lab.training.native import Native
 from softstack.lab.training.population import Population
 from softstack.lab.training.train import fastest

@@ -15,10 +15,10 @@ from softstack.lab.reports.table1 import columns, paper_rows
 from softstack.lab.runs import store
 from softstack.lab.tasks import TASKS
 from softstack.lab.tasks.data import Dataset
+from softstack.lab.tasks.losses import LOSSES
 from softstack.lab.training.conditions import TABLE_1, Condition, build, corrected
 from softstack.lab.training.draws import encoded, examples, initial, stacked
 from softstack.lab.training.epochs import Epoch, over
-from softstack.lab.training.losses import LOSSES
 from softstack.lab.training.population import Population, accuracies
 from softstack.lab.training.train import train, train_epoch
 

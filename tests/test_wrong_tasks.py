@@ -29,6 +29,7 @@ def changed(**members):
         (dict(alphabet=(0, 1, 2)), "alphabet must be a tuple of strings"),
         (dict(padding=None), "padding must be a string; got None"),
         (dict(loss=3), "loss must be a string; got 3"),
+        (dict(loss="mean"), "'mean': did you mean 'step_mean'?"),
         (dict(padding="-"), "padding has '-', which its alphabet does not have"),
         (dict(outputs=("0", "2")), "outputs has '2', which its alphabet does not have"),
         (dict(inputs=("0", "1", "#", "a")), "inputs has 'a', which its alphabet does not have"),

@@ -13,7 +13,7 @@ from softstack import buffers, checks, fit, fused, kernels
 from softstack.cell import Edit, StackCell, State
 from softstack.disturbance import Disturbance, Disturbances, Disturbed, of_call, warn_without_state
 from softstack.errors import BadInput
-from softstack.memory import Batch, Memory, MemoryState, empty
+from softstack.memory import Memory, MemoryState, Sequences, batch_of, empty
 from softstack.memory.states import detach, full_precision, only_where, running, storable
 from softstack.trace import Moment, Trace, gather
 
@@ -100,8 +100,9 @@ class BufferedStackRNN(Disturbed):
         """Draw every weight anew. `biases` are those of heads, by name ("i": take, "o": give)."""
         self.cell.reset_parameters(generator, biases)
 
-    def init(self, batch: Batch, like: Tensor) -> BufferedState:
+    def init(self, batch: Sequences, like: Tensor) -> BufferedState:
         """Empty buffers, and i_0 = 0: the first step reads the first item without taking it."""
+        batch = batch_of(batch)
         return BufferedState(
             network=self.cell.init(batch, like),
             input=empty(self.input_size, batch, like),

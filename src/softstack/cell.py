@@ -10,7 +10,7 @@ from softstack import checks
 from softstack.controllers import CONTROLLERS, Heads, Hidden, Linear, require, require_names, reset
 from softstack.disturbance import Disturbance
 from softstack.errors import BadInput, unknown
-from softstack.memory import MEMORIES, Batch, Memory, Scores, Strength
+from softstack.memory import MEMORIES, Memory, Scores, Sequences, Strength, batch_of
 from softstack.memory.checking import require as require_memory
 from softstack.memory.protocol import Head, instructions_type, trusting
 from softstack.memory.scan import stepped
@@ -98,8 +98,9 @@ class StackCell(nn.Module):
         reset(self.core, generator)
         self.heads.reset_parameters(generator, biases)
 
-    def init(self, batch: Batch, like: Tensor) -> State:
+    def init(self, batch: Sequences, like: Tensor) -> State:
         """h_0 = 0, an empty memory and r_0 = 0, of the dtype and on the device of `like`."""
+        batch = batch_of(batch)
         memory = self.memory.init(batch, device=like.device, dtype=like.dtype)
         return State(self.core.init(batch, like), memory, like.new_zeros(*batch, self.memory.width))
 

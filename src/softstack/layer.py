@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from softstack import checks, kernels
 from softstack.cell import memory_of
 from softstack.errors import BadInput
-from softstack.memory import Batch, Choice, Memory, MemoryState, Queue, Stack
+from softstack.memory import Choice, Memory, MemoryState, Queue, Sequences, Stack, batch_of
 from softstack.memory.cells import Cells, cells_of, go_on
 from softstack.memory.protocol import Head, instructions_type
 from softstack.memory.scan import item_scan, scan, stepped
@@ -110,9 +110,10 @@ class StackLayer(nn.Module):
         pop.copy_(torch.linspace(-2, 1, self.heads) if self.heads > 1 else torch.tensor([-1.0]))
         push.fill_(1.0)
 
-    def init(self, batch: Batch, like: Tensor) -> Any:
-        """The state before the first step, for (B,) sequences or, with (), for one: of a stack, V
-        (B, heads, 0, m) and s (B, heads, 0); of another memory, its own for (B, heads)."""
+    def init(self, batch: Sequences, like: Tensor) -> Any:
+        """The state before the first step, for B or (B,) sequences or, with (), for one without a batch axis:
+        of a stack, V (B, heads, 0, m) and s (B, heads, 0); of another memory, its own for (B, heads)."""
+        batch = batch_of(batch)
         if not self._parallel:
             return self.memory.init((*batch, self.heads), device=like.device, dtype=_wide(like.dtype))
         V = like.new_zeros(*batch, self.heads, 0, self.memory_size)

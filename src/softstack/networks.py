@@ -16,7 +16,7 @@ from softstack.cell import Edit, Edits, StackCell, State
 from softstack.controllers import require_names
 from softstack.disturbance import Disturbance, Disturbances, Disturbed, of_call, warn_without_state
 from softstack.errors import BadInput
-from softstack.memory import Batch, Memory
+from softstack.memory import Memory, Sequences
 from softstack.memory.states import detach, only_where, running, storable
 from softstack.trace import Moment, Trace, gather, over_time
 from softstack.words import counted
@@ -137,8 +137,8 @@ class StackRNN(Disturbed):
             own = {name: bias for name, bias in (biases or {}).items() if name in cell.head_kinds}
             cell.reset_parameters(generator, own)
 
-    def init(self, batch: Batch, like: Tensor) -> AnyState:
-        """The state before the first step, for (B,) sequences or, with (), for one."""
+    def init(self, batch: Sequences, like: Tensor) -> AnyState:
+        """The state before the first step, for B or (B,) sequences; with () for one without a batch axis."""
         states = tuple(cell.init(batch, like) for cell in self.cells)
         return states[0] if len(states) == 1 else LayerStates(states)
 

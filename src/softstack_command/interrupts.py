@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
-SENTENCE = "softstack: stopped; what is finished is kept, run the same command to go on"
+SENTENCE = "softstack: stopped; trials that are finished are kept, and the same command goes on from there"
 STOPPED = 130  # the exit code of what Ctrl-C ended
 
 

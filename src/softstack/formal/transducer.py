@@ -150,7 +150,8 @@ class Transducer:
                 words = [() if word == [""] else tuple(word) for word in (write, push)]
                 rules.append(Rule(symbols[0], symbols[3], pop, symbols[2], *words))
             else:
-                forms = "`q -> r   x : y , s -> t` (symbols like ':' in quotes), `start q` or `accept q r`"
+                forms = "`q -> r   x : y , s -> t` (ε for nothing, symbols like ':' in quotes), `start q` "
+                forms += "or `accept q r`"
                 comment = ". A comment begins with %, since # can be a symbol" if line.startswith("#") else ""
                 raise BadInput(f"line {number}, `{line}`, cannot be understood: write {forms}{comment}")
         for rule in rules:

@@ -32,6 +32,8 @@ from softstack.memory.scan import stack_scan as stack_scan
 from softstack.memory.several import Deep as Deep
 from softstack.memory.several import Several as Several
 from softstack.memory.shapes import Batch as Batch
+from softstack.memory.shapes import Sequences as Sequences
+from softstack.memory.shapes import batch_of as batch_of
 from softstack.memory.stack import Stack as Stack
 from softstack.memory.states import compact as compact
 from softstack.memory.states import detach as detach

@@ -29,6 +29,8 @@ def require(memory: Memory) -> None:
         raise BadInput(f"a memory is needed here, such as ss.Stack(4); got {memory!r}")
     if lacking:
         raise BadInput(f"the memory {kind} lacks {' and '.join(lacking)}: {WHOLE}")
+    if not isinstance(memory.name, str):
+        raise BadInput(f"{kind}.name must be a string; got {memory.name!r}")
     if memory.drawn not in get_args(Drawn):
         raise BadInput(f"{kind}.drawn must be one of {', '.join(get_args(Drawn))}; got {memory.drawn!r}")
     _require_heads(kind, memory.heads)

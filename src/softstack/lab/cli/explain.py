@@ -38,7 +38,8 @@ def diagnose(run_dir: RunDir, /, *, layer: Whole = 1, out: Path | None = None, s
     result = diagnosis.diagnose(layers.at(network, layer), run.condition, run.seed, strings)
     if len(network.cells) > 1:
         title += f", layer {layer} of {len(network.cells)}"
-        say(f"layer {layer} of {len(network.cells)} is diagnosed; --layer chooses another")
+        more = "; --layer chooses another" if layer == 1 else ""
+        say(f"layer {layer} of {len(network.cells)} is diagnosed{more}")
     folder = run_dir if out is None else out
     store.write_json(folder / "diagnosis.json", result.as_dict())
     store.write(folder / "diagnosis.png", rendered(diagnosis_figures.draw(result, title), "png"))

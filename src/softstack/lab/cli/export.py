@@ -15,7 +15,7 @@ def export(
     run_dir: RunDir,
     /,
     *,
-    format: Annotated[str, Parameter(name=["--format", "-f"])] = "safetensors",
+    format: Annotated[str | None, Parameter(name=["--format", "-f"])] = None,
     length: Whole = 24,
     out: Path | None = None,
 ) -> None:
@@ -28,12 +28,14 @@ def export(
     Parameters
     ----------
     format
-        safetensors, torch or json
+        safetensors, torch or json; where it is not given that of the file's ending, or else safetensors
     length
-        the steps of the strings that a graph takes; their number is free
+        steps of the strings that a graph takes, all of them; it takes any number of strings
     out
         the file; named after the run if not given
     """
+    by_ending = {form.suffix: name for name, form in exporting.FORMATS.items()}
+    format = format or by_ending.get(out.suffix if out else "", "safetensors")
     if format not in exporting.FORMATS:
         raise unknown("format", format, exporting.FORMATS)
     at_least_one("--length", length)

@@ -104,6 +104,8 @@ def compare(
     confidence
         of the intervals
     """
+    if not 0 <= threshold < 1:
+        raise BadInput(f"--threshold must lie between 0 and 1, as 0.99 does; got {threshold}")
     if not 0 < confidence < 1:
         raise BadInput(f"--confidence must lie between 0 and 1; got {confidence}")
     sides = []

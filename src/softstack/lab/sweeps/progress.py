@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from softstack.errors import BadInput
+from softstack.lab.plugins import MissingPlugin
 from softstack.lab.runs import disk, store
 from softstack.lab.sweeps import jobs
 from softstack.lab.sweeps import plans as sweep_plans
@@ -37,7 +38,11 @@ def read(plan: Path) -> Standing:
     root = plan.parent.parent
     if not re.search("-[0-9a-f]{8}$", plan.stem):
         raise BadInput("it is not the plan of a sweep that was started here")
-    sweep = sweep_plans.load(plan, root)
+    try:
+        sweep = sweep_plans.load(plan, root)
+    except BadInput:
+        _require_plugins(root)
+        raise
     done = {
         (condition.name, seed)
         for condition in sweep.conditions
@@ -70,6 +75,17 @@ def read(plan: Path) -> Standing:
         [str(path) for path, trials in failed.items() if trials],
         str(root),
     )
+
+
+def _require_plugins(root: Path) -> None:
+    """Where a plan cannot be read, a run beside it may say which plugin it needs."""
+    for path in root.glob("*/seed-*"):
+        try:
+            store.load(path)
+        except MissingPlugin:
+            raise
+        except (OSError, BadInput):
+            continue
 
 
 def _is_number(value: Any) -> bool:

@@ -8,8 +8,8 @@ import docstring_parser
 from softstack.controllers import CONTROLLERS
 from softstack.lab.sweeps.plans import MOST_TRIALS, SAMPLERS
 from softstack.lab.tasks import TASKS
+from softstack.lab.tasks.losses import LOSSES
 from softstack.lab.training.conditions import FROM_ZERO, NOT_NEGATIVE, SHARES, Condition
-from softstack.lab.training.losses import LOSSES
 from softstack.memory import MEMORIES
 
 Schema = dict[str, Any]

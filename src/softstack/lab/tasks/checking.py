@@ -7,6 +7,7 @@ import numpy as np
 from softstack.errors import BadInput, unknown
 from softstack.lab.tasks import Task, metrics_of
 from softstack.lab.tasks.data import SPLITS, UNSCORED, check_example
+from softstack.lab.tasks.losses import LOSSES
 from softstack.lab.tasks.metrics import METRICS
 from softstack.lab.tasks.page import KINDS
 
@@ -23,6 +24,8 @@ def check(task: Any, what: str) -> None:
     for member in WORDS:
         if not isinstance(getattr(task, member), str):
             raise BadInput(f"{what}: {member} must be a string; got {getattr(task, member)!r}")
+    if task.loss not in LOSSES:
+        raise unknown(f"loss of {what},", task.loss, LOSSES)
     for member in SYMBOLS:
         _check_symbols(getattr(task, member), f"{what}: {member}")
     for member in ("inputs", "outputs", "padding"):

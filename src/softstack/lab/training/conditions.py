@@ -17,7 +17,7 @@ from softstack.controllers import CONTROLLERS
 from softstack.disturbance import NO_STATE
 from softstack.errors import BadInput, unknown
 from softstack.lab import tasks
-from softstack.lab.training.losses import LOSSES
+from softstack.lab.tasks.losses import LOSSES
 from softstack.memory import MEMORIES
 from softstack.networks import StackRNN
 from softstack.words import counted

@@ -23,6 +23,7 @@ from softstack.disturbance import Disturbance
 from softstack.errors import BadInput
 from softstack.lab import tasks
 from softstack.lab.tasks.data import Dataset, Split, one_hot
+from softstack.lab.tasks.losses import LOSSES
 from softstack.lab.training import noise
 from softstack.lab.training.adam import Adam
 from softstack.lab.training.buffers import refuse_changes
@@ -30,7 +31,6 @@ from softstack.lab.training.checkpoints import Checkpoint, Networks, generator_s
 from softstack.lab.training.conditions import Condition, Network
 from softstack.lab.training.draws import initial, members, stacked, stream
 from softstack.lab.training.epochs import Epoch
-from softstack.lab.training.losses import LOSSES
 
 Parameters = dict[str, Tensor]  # each with a leading axis of P; the buffers of a core are among them
 
