@@ -12,6 +12,7 @@ from softstack.formal.analysis import bound
 from softstack.formal.equivalence import Comparison, Difference, compare, difference
 from softstack.formal.machines import PDTS, dyck, real_time_dyck
 from softstack.formal.transducer import Rule, Transducer
+from softstack.lab.explain.compiled import compile_task
 from softstack.lab.explain.equality import Party, equal
 from softstack.lab.training.conditions import Condition
 from softstack.lab.training.draws import initial
@@ -145,6 +146,20 @@ def test_a_network_that_differs_from_its_machine_somewhere_is_equal_to_nothing()
     assert answer.answer == "undecided"
     assert "the first does not say what its machine says" in str(answer)
     assert equal(Party(PDTS["xor"], network, agreed=100), Party(PDTS["xor"])).answer == "equal"
+
+
+def test_networks_are_asked_themselves():
+    """It stops after a word so rare that no string had it; its machine, and the other file, go on."""
+    chain = "".join(f"s{k} -> s{k + 1}  a : x\ns{k} -> s0  b : y\n" for k in range(12))
+    stops = Transducer.parse(f"start s0\n{chain}s12 -> dead  b : y\ns12 -> s0  a : x")
+    goes_on = Transducer.parse(f"start s0\n{chain}s12 -> s0  b : y\ns12 -> s0  a : x")
+    made, trial = compile_task(stops, str(stops))
+    read_off = Transducer.parse("start q\nq -> q  a : x\nq -> q  b : y")
+    party = Party(read_off, made.network, trial.condition, agreed=738)
+    answer = equal(party, Party(goes_on))
+    assert answer.answer == "different" and answer.difference.word[:13] == ("a",) * 12 + ("b",)
+    assert "not of what is rarer" in str(equal(party, Party(read_off)))
+    assert equal(party, Party(stops)).answer == "undecided"  # it is its own machine, but not the one read off
 
 
 def test_the_command(softstack, tmp_path):

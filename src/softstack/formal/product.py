@@ -58,7 +58,7 @@ class Product:
         self.machines = (a, b)
         self.alphabet = tuple(dict.fromkeys([*a.alphabet, *b.alphabet]))
         self.within_first, self.most = within_first, most
-        self.drift = drift + max((len(r.push) for r in (*a.rules, *b.rules)), default=0)
+        self.drift = drift + max([1, *(len(rule.push) for rule in (*a.rules, *b.rules))])
         first, second = (Side(machine.start, (BOTTOM,), False) for machine in self.machines)
         self.start = Node(first, second, 0, ())
         self.failed = ""  # why nothing was decided
